@@ -1,0 +1,46 @@
+"""Paceline tunes the learning rate of gradient-based training with Bayesian optimisation.
+
+`import paceline` is light and changes nothing outside itself: parts are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paceline.errors import FitError as FitError
+    from paceline.errors import InputError as InputError
+    from paceline.errors import PacelineError as PacelineError
+    from paceline.model import FailureModel as FailureModel
+    from paceline.model import Forecast as Forecast
+    from paceline.model import TraceModel as TraceModel
+    from paceline.traces import LearningRateRange as LearningRateRange
+    from paceline.traces import Objective as Objective
+    from paceline.traces import Schedule as Schedule
+    from paceline.traces import Trace as Trace
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "FailureModel": "model",
+    "FitError": "errors",
+    "Forecast": "model",
+    "InputError": "errors",
+    "LearningRateRange": "traces",
+    "Objective": "traces",
+    "PacelineError": "errors",
+    "Schedule": "traces",
+    "Trace": "traces",
+    "TraceModel": "model",
+}
+
+__all__ = [*_HOME, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'paceline' has no attribute {name!r}: it offers {', '.join(sorted(_HOME))}")
+    return getattr(import_module(f"paceline.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,17 @@
+"""What can go wrong, as types a caller can catch.
+
+Every message says what was expected, what was given and what to do. A wrong argument is an `InputError`, which is also
+a `ValueError`, so that code which has never heard of paceline still catches it.
+"""
+
+
+class PacelineError(Exception):
+    """Any error that paceline raises on purpose."""
+
+
+class InputError(PacelineError, ValueError):
+    """An argument that cannot be used: the message says what to pass instead."""
+
+
+class FitError(PacelineError, RuntimeError):
+    """A model that could not be fitted to otherwise well-formed traces."""

@@ -1,0 +1,37 @@
+"""A forecast: draws of a trace at given steps, in the user's units."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What a run is expected to show.
+
+    Args:
+        steps: where it is forecast.
+        draws: one row per drawn trace, in the user's units.
+    """
+
+    steps: Int[np.ndarray, "steps"]
+    draws: Float[np.ndarray, "draws steps"]
+
+    @property
+    def mean(self) -> Float[np.ndarray, "steps"]:
+        """Mean over the draws."""
+        return self.draws.mean(0)
+
+    @property
+    def median(self) -> Float[np.ndarray, "steps"]:
+        """Median over the draws."""
+        return self.quantile(0.5)
+
+    def quantile(self, level: float) -> Float[np.ndarray, "steps"]:
+        """The value that a share `level` of the draws lies below, at each step."""
+        return np.quantile(self.draws, level, axis=0)
+
+    def band(self, coverage: float) -> tuple[Float[np.ndarray, "steps"], Float[np.ndarray, "steps"]]:
+        """Lower and upper end of the central band that holds a share `coverage` of the draws."""
+        return self.quantile(0.5 - coverage / 2), self.quantile(0.5 + coverage / 2)

@@ -1,0 +1,136 @@
+"""Between traces and numbers: how runs are cut, scaled and named, fixed when a model is first fitted.
+
+A `Frame` turns intervals into the inputs z of the latent functions, a schedule into the intervals still to come, and a
+run so far into the values and rates behind it. It knows nothing of Gaussian processes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model.linalg import tensor
+from paceline.traces import Clock, Cutting, Scaling, Schedule, Segment, Trace
+from paceline.traces.segments import ClockName
+
+Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """Intervals still to come: borders in steps, rates in [0, 1], lengths in mean intervals."""
+
+    edges: Int[np.ndarray, "intervals+1"]
+    unit_lr: Float[np.ndarray, "intervals"]
+    lengths: Float[np.ndarray, "intervals"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """Scaled values (Y now, then earlier ones) and rates of the intervals behind, newest first, and the last interval."""
+
+    values: Float[np.ndarray, "order"]
+    unit_lr: Float[np.ndarray, "rates"]
+    last: Segment | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """How a model reads runs.
+
+    Args:
+        cutting: where runs are cut into intervals.
+        scaling: units.
+        tasks: names of the tasks, in the order of their numbers; empty where all runs are of one task.
+    """
+
+    cutting: Cutting
+    scaling: Scaling
+    tasks: tuple[str, ...]
+
+    def inputs(self, segments: Sequence[Segment]) -> Float[Tensor, "n d"]:
+        """z = (Y_k, .., x_k, .., task), scaled."""
+        values = self.scaling.values(np.array([s.start_values for s in segments]))
+        controls = self.scaling.lr_range.log10_to_unit(np.array([s.controls for s in segments]))
+        columns = [values, controls]
+        if self.tasks:
+            columns.append(np.array([[float(self.tasks.index(s.task))] for s in segments]))
+        return tensor(np.concatenate(columns, 1))
+
+    def task_number(self, task: str | None) -> int | None:
+        """Number of a task, None where the model has no tasks."""
+        if not self.tasks:
+            return None
+        if task not in self.tasks:
+            raise InputError(f"task must be one of those fitted, {list(self.tasks)}, got {task!r}: name the run's task")
+        return self.tasks.index(task)
+
+    def elapsed(self, start: "int | np.ndarray", stop: "int | np.ndarray") -> Float[np.ndarray, "..."]:
+        """Time from one step to another, in mean intervals."""
+        return (self.cutting.clock(np.asarray(stop)) - self.cutting.clock(np.asarray(start))) / self.scaling.interval
+
+    def ahead(self, schedule: Schedule, start: Trace | None, stop: int | None = None) -> Ahead:
+        """The intervals of a schedule after the run so far; the last is the one that holds `stop`."""
+        cutting = self.cutting
+        if cutting.base is not None and schedule.tuned_base != cutting.base:
+            raise InputError(
+                f"this model was fitted to multipliers of {cutting.base}, got a schedule on {schedule.base}: "
+                "forecast a schedule with the same base, or fit to traces of several bases (then x is the rate itself)"
+            )
+        begin = cutting.clock.origin if start is None else start.last_step
+        end = max(schedule.steps, begin + 1) if stop is None else max(stop, begin + 1)
+        points = cutting.points(schedule)
+        later = points[points >= end]
+        last = end if stop is None else int(later[0]) if len(later) else max(end, schedule.steps)
+        edges = np.concatenate([[begin], points[(points > begin) & (points < end)], [last]]).astype(int)
+        controls = np.array([cutting.control(schedule, int(a), int(b)) for a, b in pairwise(edges)])
+        return Ahead(edges, self.scaling.lr_range.log10_to_unit(controls), self.elapsed(edges[:-1], edges[1:]))
+
+    def past(self, start: Trace) -> Past:
+        """Where a run stands and came from."""
+        order = self.cutting.order
+        segments = self.cutting.cut(replace(start, failed=False) if np.isfinite(start.values).all() else start)
+        if not segments:
+            values = start.path()[1]
+            level = self.cutting.objective.to_model(values[np.isfinite(values)][-1:])
+            if not len(level):
+                raise InputError(
+                    "a forecast starts from a finite value, got a run without one: forecast a new run instead"
+                )
+            return Past(np.repeat(self.scaling.values(level), order), np.zeros(0), None)
+        last = segments[-1]
+        values = np.array([last.end_value, *last.start_values])[:order]
+        rates = self.scaling.lr_range.log10_to_unit(np.array(last.controls))[: order - 1]
+        return Past(self.scaling.values(values), rates, last)
+
+    def start_law(self, segments: Sequence[Segment]) -> tuple[float, float]:
+        """Mean and deviation of Y_0 over runs that begin at the beginning, by maximum likelihood, scaled."""
+        firsts = self.scaling.values(np.array([s.start_values[0] for s in segments if s.first]))
+        return (float(firsts.mean()), float(firsts.std())) if len(firsts) else (0.5, 0.5)
+
+    def to_user(self, values: Tensor) -> Float[np.ndarray, "*shape"]:
+        """Scaled values -> the user's units."""
+        return self.cutting.objective.to_user(self.scaling.unscaled(values.detach().numpy()))
+
+
+def cutting_for(traces: Sequence[Trace], intervals: Intervals, clock: ClockName, order: int) -> Cutting:
+    """How to cut these traces: the control is a multiplier only where all of them are tuned on the same base."""
+    time = Clock(clock, max(max(trace.schedule.steps, trace.last_step) for trace in traces))
+    bases = {trace.schedule.tuned_base for trace in traces}
+    base = bases.pop() if len(bases) == 1 else None
+    return Cutting(time, _points(intervals, time), order, base, traces[0].objective)
+
+
+def _points(intervals: Intervals, clock: Clock) -> Int[np.ndarray, "points"] | None:
+    if intervals is None:
+        return None
+    if isinstance(intervals, int):
+        return clock.equal(intervals)
+    points = np.asarray(intervals)
+    if points.ndim != 1 or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
+        raise InputError(f"change points must be at least two increasing steps from 0 on, got {points.tolist()}")
+    return points.astype(int)

@@ -1,0 +1,117 @@
+"""The covariance of the latent functions: a product of Matern-5/2 kernels, and the hyperparameters they take.
+
+k(z, z') = s^2 k_Y(Y, Y') k_x(x, x') k_w(w, w')   (paper, section 4.1; k_w = 1 for a single task)
+
+Written out here rather than taken from gpytorch, whose product kernel takes four times as long at our sizes
+(`docs/design.md`); a test holds the two equal.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+SQRT5 = 5.0**0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hyperparameters:
+    """Constant mean, scales and lengthscales of p independent latent functions, and the task embedding they share.
+
+    A nugget of zero (log -inf) switches the interval-level random effect off.
+    """
+
+    mean: Float[Tensor, "p"]
+    log_scale: Float[Tensor, "p"]
+    log_nugget: Float[Tensor, "p"]
+    log_lengthscales: Float[Tensor, "p inputs"]
+    embedding: Float[Tensor, "tasks dims"]
+
+    @classmethod
+    def start(
+        cls, means: Float[Tensor, "p"], inputs: int, *, nugget: bool, tasks: int = 0, dims: int = 0
+    ) -> "Hyperparameters":
+        """Where an optimiser starts; embeddings begin on a small circle, so that no two tasks coincide."""
+        p = len(means)
+        angle = 2 * torch.pi * torch.arange(tasks, dtype=torch.float64) / max(tasks, 1)
+        circle = (
+            torch.stack([torch.cos(angle + d * torch.pi / max(dims, 1)) for d in range(dims)], -1) if dims else None
+        )
+        return cls(
+            mean=means.clone(),
+            log_scale=torch.full((p,), 0.3, dtype=torch.float64),
+            log_nugget=torch.full((p,), -1.5 if nugget else -torch.inf, dtype=torch.float64),
+            log_lengthscales=torch.full((p, inputs), -0.7, dtype=torch.float64),
+            embedding=torch.zeros(tasks, dims, dtype=torch.float64) if circle is None else 0.5 * circle,
+        )
+
+    def free(self) -> Tensor:
+        """The numbers an optimiser moves, as one vector."""
+        return torch.cat([getattr(self, f.name).reshape(-1) for f in fields(self) if self._is_free(f.name)])
+
+    def moved(self, vector: Tensor) -> "Hyperparameters":
+        """The same hyperparameters with the free numbers replaced; differentiable in `vector`."""
+        parts: dict[str, Tensor] = {}
+        for name in (f.name for f in fields(self) if self._is_free(f.name)):
+            old: Tensor = getattr(self, name)
+            parts[name], vector = vector[: old.numel()].reshape(old.shape), vector[old.numel() :]
+        return replace(self, **parts)
+
+    def _is_free(self, name: str) -> bool:
+        return name != "log_nugget" or bool(torch.isfinite(self.log_nugget).all())
+
+    @property
+    def nugget(self) -> Float[Tensor, "p"]:
+        """Variance of the random effect that each interval adds to a latent function."""
+        return torch.exp(2 * self.log_nugget)
+
+    @property
+    def variance(self) -> Float[Tensor, "p"]:
+        """Prior variance of the latent functions."""
+        return torch.exp(2 * self.log_scale)
+
+
+def covariance(
+    hyper: Hyperparameters, a: Float[Tensor, "*b n d"], b: Float[Tensor, "*b m d"]
+) -> Float[Tensor, "p *b n m"]:
+    """k(a_i, b_j) for each latent function; the last input is the task's number where there are tasks.
+
+    Matern-5/2 in one input: (1 + r + r^2 / 3) exp(-r), r = sqrt(5) |a - b| / lengthscale.
+    """
+    batch = (1,) * a.ndim
+    inputs = hyper.log_lengthscales.shape[1]
+    inverse = SQRT5 * torch.exp(-hyper.log_lengthscales)
+    polynomial, exponent = hyper.variance.reshape(-1, *batch), torch.zeros((), dtype=a.dtype)
+    for d in range(inputs):
+        gap = (a[..., :, None, d] - b[..., None, :, d]).abs()
+        r = gap * inverse[:, d].reshape(-1, *batch)
+        polynomial = polynomial * (1 + r + r.square() / 3)
+        exponent = exponent - r
+    if hyper.embedding.shape[0]:
+        polynomial, exponent = _task_factor(hyper, a[..., inputs], b[..., inputs], polynomial, exponent)
+    return polynomial * torch.exp(exponent)
+
+
+def _task_factor(
+    hyper: Hyperparameters, a: Tensor, b: Tensor, polynomial: Tensor, exponent: Tensor
+) -> tuple[Tensor, Tensor]:
+    """k_w on the embeddings; without dimensions tasks share nothing, so k_w is 1 within a task and 0 between."""
+    if hyper.embedding.shape[1] == 0:
+        return polynomial * (a[..., :, None] == b[..., None, :]), exponent
+    wa, wb = hyper.embedding[a.long()], hyper.embedding[b.long()]
+    r = SQRT5 * ((wa[..., :, None, :] - wb[..., None, :, :]).square().sum(-1) + 1e-24).sqrt()
+    return polynomial * (1 + r + r.square() / 3), exponent - r
+
+
+def log_prior(hyper: Hyperparameters, centre: Float[Tensor, "p"]) -> Float[Tensor, ""]:
+    """Weak priors: lognormal on scales, lengthscales and nugget, normal on the mean, N(0, I) on embeddings."""
+
+    def normal(x: Tensor, mean: "float | Tensor", sd: float) -> Tensor:
+        return -0.5 * ((x - mean) / sd).square().sum()
+
+    total = normal(hyper.mean, centre, 2.0) + normal(hyper.log_scale, 0.4, 0.7)
+    total = total + normal(hyper.log_lengthscales, -0.7, 0.8) + normal(hyper.embedding, 0.0, 1.0)
+    if torch.isfinite(hyper.log_nugget).all():
+        total = total + normal(hyper.log_nugget, -1.6, 0.8)
+    return total

@@ -1,0 +1,53 @@
+"""The few tensor operations that torch ships without types, with types and under the names we say them by."""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """A float64 tensor with the numbers of an array."""
+    converted: Tensor = torch.from_numpy(np.array(array, dtype=float))  # pyright: ignore[reportUnknownMemberType]
+    return converted
+
+
+def eye(n: int) -> Float[Tensor, "n n"]:
+    """The identity, float64."""
+    return torch.eye(n, dtype=torch.float64)
+
+
+def zeros(*shape: int) -> Tensor:
+    """Zeros, float64."""
+    return torch.zeros(shape, dtype=torch.float64)
+
+
+def try_cholesky(a: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"] | None:
+    """Lower factor L with L L' = a, or None where a is not positive definite."""
+    factor, info = torch.linalg.cholesky_ex(a)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return None if bool(info.any()) else factor  # pyright: ignore
+
+
+def lower_solve(factor: Float[Tensor, "*b n n"], right: Float[Tensor, "*b n k"]) -> Float[Tensor, "*b n k"]:
+    """L^-1 right, for a lower triangular L."""
+    return torch.linalg.solve_triangular(factor, right, upper=False)  # pyright: ignore
+
+
+def solve(a: Float[Tensor, "*b n n"], right: Float[Tensor, "*b n k"]) -> Float[Tensor, "*b n k"]:
+    """a^-1 right."""
+    return torch.linalg.solve(a, right)  # pyright: ignore
+
+
+def normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """Phi(x)."""
+    return torch.special.ndtr(x)  # pyright: ignore
+
+
+def log_normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """log Phi(x), also where Phi(x) underflows."""
+    return torch.special.log_ndtr(x)  # pyright: ignore
+
+
+def normal_quantile(level: float) -> float:
+    """Phi^-1(level)."""
+    return float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))  # pyright: ignore

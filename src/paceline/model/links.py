@@ -1,0 +1,105 @@
+"""Links: how far a trace moves in a given time, as a function of the latent values of its interval.
+
+eta(f, t) = amplitude(f_1) * shape(f_2, t)   (paper, section 2.1)
+
+A learning-curve family is one class with one method, `shape`. The base turns it into a link, and everything else (fit,
+quantiles, draws) works for it as it stands, because the likelihood sees a link only through amplitude and shape.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from paceline.errors import InputError
+
+
+def inverse_softplus(y: Tensor) -> Tensor:
+    """u such that log(1 + e^u) = y, for y > 0."""
+    return y + torch.log(-torch.expm1(-y))
+
+
+class Link(ABC):
+    """Increment of a trace after `elapsed` time (in mean interval lengths), given its p latent values."""
+
+    name: ClassVar[str]
+    latents: ClassVar[int] = 2
+    signed: ClassVar[bool] = False
+
+    @abstractmethod
+    def shape(self, f: Float[Tensor, "..."], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """Increment at unit amplitude: 0 at elapsed = 0, increasing; `f` is the second latent, if there is one."""
+
+    def amplitude(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """phi(f_1) = log(1 + e^f_1), so that the trace is monotone; f_1 itself for a signed link."""
+        return f if self.signed else softplus(f)
+
+    def inverse_amplitude(self, a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """f_1 with amplitude(f_1) = a; non-positive amplitudes of a monotone link give -inf."""
+        if self.signed:
+            return a
+        return torch.where(a > 0, inverse_softplus(a.clamp_min(1e-300)), torch.full_like(a, -torch.inf))
+
+    def __call__(self, f: Float[Tensor, "p *batch"], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "*out"]:
+        """eta(f, elapsed)."""
+        return self.amplitude(f[0]) * self.shape(f[self.latents - 1], elapsed)
+
+
+class Linear(Link):
+    """phi(f_1) t   (paper, eq. lin-link)."""
+
+    name: ClassVar[str] = "linear"
+    latents: ClassVar[int] = 1
+
+    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+        return elapsed
+
+
+class Signed(Linear):
+    """f_1 t: for traces that can get worse."""
+
+    name: ClassVar[str] = "signed"
+    signed: ClassVar[bool] = True
+
+
+class Exponential(Link):
+    """phi(f_1) (1 - exp(-phi(f_2) t))   (paper, eq. exp-link)."""
+
+    name: ClassVar[str] = "exponential"
+
+    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+        return -torch.expm1(-softplus(f) * elapsed)
+
+
+class Power(Link):
+    """phi(f_1) (1 - (1 + t)^-phi(f_2)): the power law c - a t^-alpha of Domhan et al., started at t = 0."""
+
+    name: ClassVar[str] = "power"
+
+    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+        return -torch.expm1(-softplus(f) * torch.log1p(elapsed))
+
+
+class Hyperbolic(Link):
+    """phi(f_1) t phi(f_2) / (1 + t phi(f_2)): the Morgan-Mercer-Flodin (Hill) curve of Domhan et al. at exponent 1."""
+
+    name: ClassVar[str] = "hyperbolic"
+
+    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+        scaled = softplus(f) * elapsed
+        return scaled / (1 + scaled)
+
+
+LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed)}
+
+
+def link_of(link: "str | Link") -> Link:
+    """Accept a name where a link is meant: `link_of("exponential")`."""
+    if isinstance(link, Link):
+        return link
+    if link not in LINKS:
+        raise InputError(f"unknown link {link!r}: use one of {', '.join(LINKS)}, or an instance of Link")
+    return LINKS[link]()

@@ -1,0 +1,184 @@
+"""Exact joint draws along a trace.
+
+The increment of each interval depends on where the one before ended, so a trace is drawn interval by interval, each
+latent value conditioned on those drawn before it (paper, section 2.3). `Conditioned` is a Gaussian process given its
+values at some points: conditioning it again gives another, which adds one row to a Cholesky factor. All randomness
+comes in as fixed normals, so draws are smooth functions of the schedule and can be differentiated.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from paceline.model.kernels import covariance
+from paceline.model.linalg import lower_solve, zeros
+from paceline.model.links import Link
+from paceline.model.posterior import Posterior
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioned:
+    """A posterior given values of f at c points, for a batch of possibilities at once.
+
+    With Sigma the posterior covariance among the points, chol chol' = Sigma + noise and whitened = chol^-1 (f - mu).
+    """
+
+    posterior: Posterior
+    points: Float[Tensor, "*b c d"]
+    features: Float[Tensor, "p *b c m"]
+    chol: Float[Tensor, "p *b c c"]
+    whitened: Float[Tensor, "p *b c"]
+
+    @classmethod
+    def on_nothing(cls, posterior: Posterior) -> "Conditioned":
+        """The posterior itself."""
+        p, m = posterior.whitened_mean.shape
+        return cls(posterior, zeros(0, posterior.inducing.shape[1]), zeros(p, 0, m), zeros(p, 0, 0), zeros(p, 0))
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch of possibilities."""
+        return tuple(self.points.shape[:-2])
+
+    def repeated(self, count: int) -> "Conditioned":
+        """Each possibility `count` times, along a new last batch dimension."""
+
+        def spread(x: Tensor, tail: int) -> Tensor:
+            at = x.ndim - tail
+            return x.unsqueeze(at).expand(*x.shape[:at], count, *x.shape[at:])
+
+        return Conditioned(
+            self.posterior,
+            spread(self.points, 2),
+            spread(self.features, 2),
+            spread(self.chol, 2),
+            spread(self.whitened, 1),
+        )
+
+    def look(self, z: Float[Tensor, "*b d"]) -> "Look":
+        """Mean and variance of f(z) given everything so far."""
+        posterior = self.posterior
+        features = posterior.features(z)
+        explained = posterior.explained(features)
+        mean = posterior.mean(features)
+        variance = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1)) - (features * explained).sum(-1)
+        if self.points.shape[-2] == 0:
+            nothing = zeros(*mean.shape, 0)
+            return Look(self, z, features, mean, variance.clamp_min(1e-12), nothing)
+        cross = covariance(posterior.hyper, self.points, z[..., None, :])[..., 0]
+        cross = cross - (self.features @ explained[..., None])[..., 0]
+        row = lower_solve(self.chol, cross[..., None])[..., 0]
+        mean = mean + (row * self.whitened).sum(-1)
+        return Look(self, z, features, mean, (variance - row.square().sum(-1)).clamp_min(1e-12), row)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """What is believed about f at one new point, and the way to condition on it."""
+
+    given: Conditioned
+    z: Float[Tensor, "*b d"]
+    features: Float[Tensor, "p *b m"]
+    mean: Float[Tensor, "p *b"]
+    variance: Float[Tensor, "p *b"]
+    row: Float[Tensor, "p *b c"]
+
+    def saw(self, value: Float[Tensor, "p *b"], noise: "Float[Tensor, 'p'] | None" = None) -> Conditioned:
+        """Condition on f(z) = value, or on value = f(z) + an error of variance `noise`."""
+        extra = zeros() if noise is None else noise.reshape(-1, *(1,) * (value.ndim - 1))
+        deviation = (self.variance + extra).sqrt()
+        given = self.given
+        batch, c = value.shape[1:], self.row.shape[-1]
+        chol = given.chol.expand(-1, *batch, c, c)
+        column = zeros(*chol.shape[:-1], 1)
+        bottom = torch.cat([self.row, deviation[..., None]], -1)[..., None, :]
+        points = torch.cat([given.points.expand(*batch, c, -1), self.z[..., None, :].expand(*batch, 1, -1)], -2)
+        features = torch.cat([given.features.expand(-1, *batch, c, -1), self.features[..., None, :]], -2)
+        whitened = torch.cat([given.whitened.expand(-1, *batch, c), ((value - self.mean) / deviation)[..., None]], -1)
+        return Conditioned(
+            given.posterior, points, features, torch.cat([torch.cat([chol, column], -1), bottom], -2), whitened
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """Traces drawn from a model, in scaled units.
+
+    Args:
+        inputs: z of each interval.
+        latents: latent values h = f + random effect of each interval.
+        values: Y at the start of the first interval and at the end of each.
+    """
+
+    inputs: Float[Tensor, "*draws intervals d"]
+    latents: Float[Tensor, "p *draws intervals"]
+    values: Float[Tensor, "*draws intervals+1"]
+
+    def __getitem__(self, index: int) -> "Draw":
+        """One of the draws."""
+        return Draw(self.inputs[index], self.latents[:, index], self.values[index])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Normals:
+    """The randomness of a batch of draws: standard normals for latents, for random effects and for where runs start."""
+
+    latent: Float[Tensor, "p draws intervals"]
+    effect: Float[Tensor, "p draws intervals"]
+    start: Float[Tensor, "draws"]
+
+    @classmethod
+    def of(cls, p: int, draws: int, intervals: int, generator: torch.Generator) -> "Normals":
+        """Fresh normals."""
+        latent, effect = torch.randn(2, p, draws, intervals, dtype=torch.float64, generator=generator)
+        return cls(latent, effect, torch.randn(draws, dtype=torch.float64, generator=generator))
+
+
+def draw_path(
+    given: Conditioned,
+    link: Link,
+    *,
+    start_values: Float[Tensor, "*b order"],
+    past_lr: Float[Tensor, "past"],
+    unit_lr: Float[Tensor, "intervals"],
+    lengths: Float[Tensor, "intervals"],
+    task: int | None,
+    normals: Normals,
+) -> Draw:
+    """Draw Y_1, ..., Y_d from where a run stands.
+
+    Args:
+        link: eta.
+        given: the latent functions; its batch of possibilities is the batch of the draws.
+        start_values: Y_0, Y_{-1}, ... of each draw.
+        past_lr: x_{-1}, x_{-2}, ... in [0, 1], as many as the order of the model less one.
+        unit_lr: x_0, ..., x_{d-1} in [0, 1]; may require a gradient.
+        lengths: T_{k+1} - T_k, scaled.
+        task: number of the task, where the model has tasks.
+        normals: randomness, its draws the last batch dimension.
+    """
+    order = start_values.shape[-1]
+    start_values = start_values.expand(*given.batch, order)
+    across = (-1, *(1,) * (len(given.batch) - 1))  # a number per latent, the same for every possibility
+    nugget = given.posterior.hyper.nugget.sqrt().reshape(*across, 1)
+    values = list(start_values.unbind(-1))  # newest first
+    rates = list(past_lr.unbind(-1))
+    trace, inputs, latents = [values[0]], list[Tensor](), list[Tensor]()
+    for k, length in enumerate(lengths):
+        rates.insert(0, unit_lr[k])
+        recent = [rates[min(i, len(rates) - 1)] for i in range(order)]
+        columns = values[:order] + [x.expand_as(values[0]) for x in recent]
+        if task is not None:
+            columns.append(torch.full_like(values[0], task))
+        z = torch.stack(columns, -1)
+        look = given.look(z)
+        f = look.mean + look.variance.sqrt() * normals.latent[..., k].reshape(*across, len(normals.start))
+        given = look.saw(f)
+        h = f + nugget * normals.effect[..., k].reshape(*across, len(normals.start))
+        values.insert(0, values[0] + link(h, length))
+        trace.append(values[0])
+        inputs.append(z)
+        latents.append(h)
+    return Draw(torch.stack(inputs, -2), torch.stack(latents, -1), torch.stack(trace, -1))

@@ -1,0 +1,368 @@
+"""The trace model: latent Gaussian processes that say how far a run moves from where it is, at which rate.
+
+y(t) = Y_k + eta(f(Y_k, .., Y_{k-q+1}, x_k, .., x_{k-q+1}), t - T_k) + e(t)   for T_k <= t < T_{k+1}
+
+(paper, section 2). This class calls the parts in turn and answers in the user's units: `frame` reads runs, `likelihood`
+and `posterior` fit, `paths` and `quantiles` predict.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model.failure import FailureModel, failed_intervals
+from paceline.model.forecast import Forecast
+from paceline.model.frame import Frame, Intervals, Past, cutting_for
+from paceline.model.kernels import Hyperparameters
+from paceline.model.likelihood import TraceLikelihood
+from paceline.model.linalg import tensor, zeros
+from paceline.model.links import Link, link_of
+from paceline.model.paths import Conditioned, Draw, Normals, draw_path
+from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
+from paceline.model.quadrature import expectation
+from paceline.model.quantiles import increment_quantile
+from paceline.traces import LearningRateRange, Scaling, Schedule, Segment, Trace
+from paceline.traces.segments import ClockName
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceModel:
+    """A fitted model of traces; `fit` makes one, `update` adds to it, `condition_on` looks ahead.
+
+    >>> steps = np.arange(0, 101, 10)
+    >>> traces = [Trace(steps, 3 * np.exp(-lr * steps), Schedule.constant(lr, 100)) for lr in (0.003, 0.03)]
+    >>> model = TraceModel.fit(traces, intervals=5)
+    >>> forecast = model.forecast(Schedule.constant(0.01, 100), steps=[50, 100])
+    >>> bool(forecast.quantile(0.1)[1] < forecast.mean[1] < forecast.quantile(0.9)[1])
+    True
+    """
+
+    frame: Frame
+    link: Link
+    segments: tuple[Segment, ...]
+    likelihood: TraceLikelihood
+    given: Conditioned
+    start_law: tuple[float, float]
+    inducing: int
+    centre: Float[Tensor, "p"]
+
+    @classmethod
+    def fit(
+        cls,
+        traces: Sequence[Trace],
+        *,
+        intervals: Intervals = None,
+        clock: ClockName = "step",
+        link: "str | Link" = "linear",
+        order: int = 1,
+        inducing: int = 150,
+        tasks: int | None = None,
+        lr: "tuple[float, float] | LearningRateRange | None" = None,
+        anchor_noise: bool = True,
+        random_effect: bool = True,
+        watch: "Callable[[float], None] | None" = None,
+    ) -> "TraceModel":
+        """Fit the model to traces of one objective.
+
+        Args:
+            traces: recorded runs; a fork counts only what it observed itself, so pass its parent too.
+            intervals: how many equal intervals, or the change points themselves; by default each run is cut where its
+                own schedule changes, and into twenty equal intervals where it does not.
+            clock: "step", or "log" for a clock that starts at 1 % of the run.
+            link: "linear", "exponential", "power", "hyperbolic", "signed", or a `Link`.
+            order: q, how many past intervals the next increment depends on: 1, 2 or 3.
+            inducing: most inducing points; all intervals are, as long as there are no more than this.
+            tasks: dimensions of the task embedding; None treats all traces as one task, 0 shares nothing.
+            lr: bounds of the rate that scale x; by default those observed.
+            anchor_noise: marginalise the error of each interval's first value.
+            random_effect: let intervals differ from each other beyond their inputs.
+            watch: called with the bound after each evaluation of the hyperparameters.
+        """
+        traces = _checked(traces)
+        _check_settings(order, inducing, tasks)
+        cutting, eta = cutting_for(traces, intervals, clock, order), link_of(link)
+        segments = tuple(s for trace in traces for s in cutting.cut(trace))
+        used = _usable(segments, eta)
+        if not used:
+            raise InputError(
+                f"expected at least one interval with two observations or more, got {len(traces)} trace(s) without: "
+                "record values more often, or pass runs that did not fail at once"
+            )
+        names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
+        frame = Frame(cutting, Scaling.of(used, lr), names)
+        likelihood = TraceLikelihood.of(used, eta, frame.scaling, anchor_noise=anchor_noise)
+        guess = likelihood.least_squares()
+        centre = guess.median(1).values
+        hyper = Hyperparameters.start(centre, 2 * order, nugget=random_effect, tasks=len(names), dims=tasks or 0)
+        posterior = _engine(
+            frame.inputs(used), likelihood, hyper, _sites_near(likelihood, guess), inducing, centre, 60, watch
+        )
+        law = frame.start_law(segments)
+        return cls(frame, eta, segments, likelihood, Conditioned.on_nothing(posterior), law, inducing, centre)
+
+    def update(self, traces: Sequence[Trace]) -> "TraceModel":
+        """The model with further observations: new traces, or longer ones of the same name. Starts warm.
+
+        Cut, scaled and linked as in the first fit; work on the statistics is proportional to what is new.
+        """
+        traces = _checked(traces)
+        if traces[0].objective != self.frame.cutting.objective:
+            raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
+        for trace in traces:
+            self.frame.task_number(trace.task)
+        latest = {s.trace: s for s in self.segments if s.trace}
+        fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
+        grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
+        used, sites = _usable(self.segments, self.link), self.posterior.sites
+        kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
+        likelihood, sites = self.likelihood.rows(kept), Sites(sites.a[:, kept], sites.b[:, kept])
+        new = _usable(fresh, self.link)
+        if new:
+            added = TraceLikelihood.of(new, self.link, self.frame.scaling, anchor_noise=likelihood.anchor_noise)
+            likelihood, sites = likelihood.joined(added), sites.joined(_sites_near(added, added.least_squares()))
+        segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
+        inputs = self.frame.inputs(_usable(segments, self.link))
+        posterior = _engine(inputs, likelihood, self.posterior.hyper, sites, self.inducing, self.centre, 5, None)
+        return replace(
+            self,
+            segments=segments,
+            likelihood=likelihood,
+            given=Conditioned.on_nothing(posterior),
+            start_law=self.frame.start_law(segments),
+        )
+
+    @property
+    def posterior(self) -> Posterior:
+        """Beliefs about the latent functions."""
+        return self.given.posterior
+
+    @property
+    def bound(self) -> float:
+        """Evidence lower bound of the fit, in scaled units."""
+        return self.posterior.bound
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one observation, in the model's units (those of -loss, or of -log loss)."""
+        return self.frame.scaling.scale * float(self._noise_variance()) ** 0.5
+
+    def forecast(
+        self,
+        schedule: Schedule,
+        steps: "Sequence[int] | Int[np.ndarray, 'steps'] | None" = None,
+        *,
+        start: Trace | None = None,
+        task: str | None = None,
+        draws: int = 1000,
+        noise: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> Forecast:
+        """Forecast a run under a schedule.
+
+        Args:
+            schedule: the learning rate, from step 0 of the run.
+            steps: where to forecast; by default at the end of each interval still to come.
+            start: the run so far; by default a new run, which starts as the fitted ones did.
+            task: the task of a new run, where the model has tasks.
+            draws: how many traces to draw.
+            noise: whether the draws are of values to be recorded, or of the trace behind them.
+            generator: source of randomness; a fresh one with seed 0 by default.
+        """
+        at = np.asarray(self.frame.ahead(schedule, start).edges[1:] if steps is None else steps, dtype=int)
+        begin = self.frame.cutting.clock.origin if start is None else start.last_step
+        if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
+            raise InputError(
+                f"steps to forecast must increase and lie at or after step {begin}, where the run stands, "
+                f"got {at.tolist()[:5]}"
+            )
+        random = torch.Generator().manual_seed(0) if generator is None else generator
+        stop = int(at[-1])
+        drawn = self.draw(schedule, start=start, task=task, draws=draws, generator=random, stop=stop)
+        edges = self.frame.ahead(schedule, start, stop).edges
+        interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
+        elapsed = tensor(self.frame.elapsed(edges[interval], at))
+        values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
+        if noise:
+            error = torch.randn(values.shape, dtype=torch.float64, generator=random)
+            values = values + self._noise_variance().sqrt() * error
+        return Forecast(at, self.frame.to_user(values.flatten(0, -2)))
+
+    def draw(
+        self,
+        schedule: Schedule,
+        *,
+        start: Trace | None = None,
+        task: str | None = None,
+        draws: int = 1000,
+        generator: torch.Generator | None = None,
+        unit_lr: "Float[Tensor, 'intervals'] | None" = None,
+        stop: int | None = None,
+    ) -> Draw:
+        """Exact joint draws of the values at the change points, in scaled units.
+
+        `unit_lr` replaces the schedule's rates, in [0, 1] of the bounds, and may require a gradient: draws are
+        differentiable in it, at fixed randomness. The other arguments are those of `forecast`.
+        """
+        if draws < 1:
+            raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
+        ahead = self.frame.ahead(schedule, start, stop)
+        count = len(ahead.lengths)
+        if unit_lr is not None and unit_lr.shape != (count,):
+            raise InputError(
+                f"unit_lr needs one rate for each of {count} intervals to come, got {tuple(unit_lr.shape)}"
+            )
+        random = torch.Generator().manual_seed(0) if generator is None else generator
+        normals = Normals.of(self.link.latents, draws, count, random)
+        if start is None:
+            first = self.start_law[0] + self.start_law[1] * normals.start
+            start_values, past_lr = first[:, None].repeat(1, self.frame.cutting.order), zeros(0)
+        else:
+            past = self.frame.past(start)
+            older = tensor(past.values[1:]).expand(draws, -1)
+            start_values, past_lr = (
+                torch.cat([self._level(past, normals.start)[:, None], older], 1),
+                tensor(past.unit_lr),
+            )
+        return draw_path(
+            self.given.repeated(draws),
+            self.link,
+            start_values=start_values,
+            past_lr=past_lr,
+            unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
+            lengths=tensor(ahead.lengths),
+            task=self.frame.task_number(task if start is None else start.task),
+            normals=normals,
+        )
+
+    def condition_on(self, draw: Draw) -> "TraceModel":
+        """The model as if the drawn run had been made: its latent values known, up to the random effect.
+
+        A draw of many traces gives as many models at once; their own draws then have that batch dimension first.
+        """
+        given = self.given
+        if draw.inputs.ndim - 2 > len(given.batch):
+            given = given.repeated(draw.inputs.shape[-3])
+        for k in range(draw.latents.shape[-1]):
+            given = given.look(draw.inputs[..., k, :]).saw(draw.latents[..., k], self.posterior.hyper.nugget)
+        return replace(self, given=given)
+
+    def quantile(
+        self, alpha: float, rates: Float[np.ndarray, "candidates"], *, start: Trace, stop: int | None = None
+    ) -> Float[np.ndarray, "candidates"]:
+        """The alpha-quantile of the trace at the end of the next interval, for each candidate rate, without sampling.
+
+        Args:
+            alpha: on the scale of improvement: 0.9 is an optimistic view whatever the objective's mode. The value
+                that comes back (in the user's units) is bettered with probability 1 - alpha.
+            rates: candidate rates, or multipliers where the model is of multipliers of a base.
+            start: the run so far.
+            stop: the step at which the next interval ends; by default the next change point.
+        """
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha must lie in (0, 1), got {alpha}")
+        end = int(self.frame.ahead(start.schedule, start).edges[1]) if stop is None else stop
+        if end <= start.last_step:
+            raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
+        past = self.frame.past(start)
+        level = self._level(past, zeros(1))
+        x = tensor(self.frame.scaling.lr_range.to_unit(np.asarray(rates, dtype=float)))
+        older = past.unit_lr if len(past.unit_lr) or self.frame.cutting.order == 1 else None
+        columns = [level, *tensor(past.values[1:])]
+        columns += [x, *(tensor(older) if older is not None else [x] * (self.frame.cutting.order - 1))]
+        task = self.frame.task_number(start.task)
+        if task is not None:
+            columns.append(torch.tensor(float(task), dtype=torch.float64))
+        look = self.given.repeated(len(x)).look(torch.stack([column.expand_as(x) for column in columns], -1))
+        spread = look.variance + self.posterior.hyper.nugget[:, None]
+        elapsed = tensor(self.frame.elapsed(start.last_step, end))
+        return self.frame.to_user(level + increment_quantile(self.link, alpha, look.mean, spread, elapsed))
+
+    def fit_failures(self, *, start: FailureModel | None = None) -> FailureModel:
+        """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
+        inputs = self.frame.inputs(self.segments).numpy()[:, [0, self.frame.cutting.order]]
+        return FailureModel.fit(inputs, self.failed(), inducing=self.inducing, start=start)
+
+    def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
+        """Rows (Y, x) for a current value in the user's units and candidate rates."""
+        scaled = self.frame.scaling.values(self.frame.cutting.objective.to_model(np.array([float(value)])))
+        return np.stack([np.full(len(rates), scaled[0]), self.frame.scaling.lr_range.to_unit(rates)], -1)
+
+    def failed(self) -> Bool[np.ndarray, "rows"]:
+        """Which of `segments` count as failed under this model's noise."""
+        return failed_intervals(self.segments, self.noise)
+
+    def _noise_variance(self) -> Float[Tensor, ""]:
+        return self.likelihood.noise(self.posterior.row_mean, self.posterior.row_variance)
+
+    def _level(self, past: Past, normals: Float[Tensor, "draws"]) -> Float[Tensor, "draws"]:
+        """Where the run stands: the trace behind its last observation, given its last interval.
+
+        y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of the interval, g the shape at the expected f_2 and
+        the amplitude a with the mean and variance the model expects: a linear regression for the level L.
+        """
+        noise, last = self._noise_variance(), past.last
+        if last is None or last.moments.n == 0:
+            return float(past.values[0]) + noise.sqrt() * normals
+        mean, variance = self.posterior.marginal(self.frame.inputs([last]))
+        variance = variance + self.posterior.hyper.nugget[:, None]
+        elapsed = tensor(np.append(0.0, last.elapsed) / self.frame.scaling.interval)
+        y = tensor(self.frame.scaling.values(last.start_values[0] + np.append(0.0, last.residuals)))
+        g = self.link.shape(mean[self.link.latents - 1], elapsed)
+        amplitude = expectation(self.link.amplitude, mean[0, 0], variance[0, 0])
+        square = expectation(lambda f: self.link.amplitude(f).square(), mean[0, 0], variance[0, 0])
+        spread, d = (square - amplitude.square()).clamp_min(1e-12), g[-1] - g
+        kappa = spread / (noise + spread * (d @ d))
+        precision = (len(d) - kappa * d.sum().square()).clamp_min(1.0)
+        centred = y + amplitude * d
+        level = (centred.sum() - kappa * d.sum() * (d @ centred)) / precision
+        return level + (noise / precision).sqrt() * normals
+
+
+def _checked(traces: Sequence[Trace]) -> list[Trace]:
+    if not traces:
+        raise InputError("expected at least one trace, got none: pass a list of Trace")
+    objectives = {trace.objective for trace in traces}
+    if len(objectives) > 1:
+        raise InputError(f"all traces of a model share one objective, got {len(objectives)}: fit one model each")
+    return list(traces)
+
+
+def _check_settings(order: int, inducing: int, tasks: int | None) -> None:
+    if order not in (1, 2, 3):
+        raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
+    if inducing < 1:
+        raise InputError(f"inducing must be at least 1, got {inducing}: leave it out for the default")
+    if tasks is not None and tasks < 0:
+        raise InputError(f"tasks must be None or the dimension of the embedding, at least 0, got {tasks}")
+
+
+def _usable(segments: Sequence[Segment], link: Link) -> list[Segment]:
+    """Intervals the trace model is fitted to: those with observations and, for a monotone link, that did not fail."""
+    return [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and (link.signed or not s.failed)]
+
+
+def _sites_near(likelihood: TraceLikelihood, guess: Float[Tensor, "p n"]) -> Sites:
+    """Sites as they would be if the rows' latent values were close to a guess."""
+    mean, variance = guess.clone().requires_grad_(), torch.full_like(guess, 0.05**2).requires_grad_()
+    slope, to_variance = torch.autograd.grad(likelihood(mean, variance), (mean, variance))
+    b = (-2 * to_variance).clamp_min(0.0)
+    return Sites(torch.where(b > 0, slope + b * guess, torch.zeros_like(b)), b)
+
+
+def _engine(
+    inputs: Float[Tensor, "n d"],
+    likelihood: TraceLikelihood,
+    hyper: Hyperparameters,
+    sites: Sites,
+    inducing: int,
+    centre: Float[Tensor, "p"],
+    most: int,
+    watch: "Callable[[float], None] | None",
+) -> Posterior:
+    chosen = farthest_points(inputs, inducing)
+    return fit_posterior(inputs, likelihood, hyper, sites, inducing=chosen, centre=centre, most=most, watch=watch)

@@ -1,0 +1,70 @@
+"""What a value means: whether to minimise it, on which scale to model it, how often it is observed.
+
+Inside the model bigger is always better; whatever a user sees is in the user's own units. This module is the only
+place where the two meet.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from paceline.errors import InputError
+
+Mode = Literal["min", "max"]
+Transform = Literal["identity", "log"]
+Of = Literal["raw", "averaged", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """How recorded values are read.
+
+    Args:
+        mode: "min" for a loss, "max" for an accuracy or an evidence lower bound.
+        transform: "identity", or "log" to model the logarithm of a positive value.
+        of: which weights were evaluated: "raw", "averaged" or "both".
+        every: steps between observations; None leaves the choice to the training.
+
+    >>> Objective(transform="log").to_model(np.array([1.0]))
+    array([-0.])
+    """
+
+    mode: Mode = "min"
+    transform: Transform = "identity"
+    of: Of = "raw"
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("mode", ("min", "max")),
+            ("transform", ("identity", "log")),
+            ("of", ("raw", "averaged", "both")),
+        ):
+            given = getattr(self, name)
+            if given not in allowed:
+                raise InputError(f"Objective.{name} must be one of {allowed}, got {given!r}: pick one of these")
+        if self.every is not None and self.every < 1:
+            raise InputError(f"Objective.every must be at least 1 step, got {self.every}: leave it out for the default")
+
+    @property
+    def sign(self) -> float:
+        """+1 where bigger values are better, -1 where smaller ones are."""
+        return 1.0 if self.mode == "max" else -1.0
+
+    def to_model(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """User's units -> model's units, in which bigger is better."""
+        if self.transform == "identity":
+            return self.sign * values
+        if np.any(values <= 0):
+            raise InputError(
+                f'transform="log" needs positive values, got a smallest value of {float(values.min()):.6g}: '
+                'use Objective(transform="identity") or shift the values'
+            )
+        return self.sign * np.log(values)
+
+    def to_user(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """Model's units -> user's units: the inverse of `to_model`."""
+        signed = self.sign * values
+        return np.exp(signed) if self.transform == "log" else signed

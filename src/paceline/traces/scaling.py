@@ -1,0 +1,51 @@
+"""Units: from what was recorded to numbers near one, and back.
+
+Values, elapsed times and controls are scaled by constants found once, when a model is first fitted. An update keeps
+them, so that what was learnt stays valid.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from paceline.traces.lr_range import LearningRateRange
+from paceline.traces.segments import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """value -> (value - offset) / scale, elapsed -> elapsed / interval, control -> lr_range.
+
+    Args:
+        offset, scale: lowest value and range of values, in the model's units.
+        interval: mean length of an interval on the model's clock.
+        lr_range: bounds of the control (a rate, or a multiplier of a base).
+    """
+
+    offset: float
+    scale: float
+    interval: float
+    lr_range: LearningRateRange
+
+    @classmethod
+    def of(cls, segments: Sequence[Segment], lr: "tuple[float, float] | LearningRateRange | None" = None) -> "Scaling":
+        """Constants that bring these intervals near [0, 1]; `lr` fixes the bounds of the control."""
+        lows = np.array([s.start_values[0] + min(0.0, s.residuals.min(initial=0.0)) for s in segments])
+        highs = np.array([s.start_values[0] + max(0.0, s.residuals.max(initial=0.0)) for s in segments])
+        low, high = float(lows.min()), float(highs.max())
+        magnitude = max(abs(low), abs(high))
+        scale = high - low if high - low > 1e-9 * magnitude else magnitude or 1.0
+        lengths = np.array([s.elapsed[-1] for s in segments if len(s.elapsed)])
+        controls = np.array([s.controls for s in segments])
+        lr_range = LearningRateRange.around(controls) if lr is None else LearningRateRange.of(lr)
+        return cls(low, scale, float(lengths.mean()), lr_range)
+
+    def values(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """Model's units -> scaled."""
+        return (values - self.offset) / self.scale
+
+    def unscaled(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """Scaled -> model's units."""
+        return self.offset + self.scale * values

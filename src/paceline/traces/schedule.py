@@ -1,0 +1,180 @@
+"""A schedule: the learning rate as a function of the step.
+
+The rate is a base shape times a multiplier that is constant on intervals; the paper's piecewise-constant rate is the
+constant base. Schedules are values: extending or joining one gives a new one, and nothing here touches an optimiser.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from paceline.errors import InputError
+from paceline.traces.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Schedule:
+    """Learning rate gamma(t) = multipliers[k] * base(t) for change_points[k] <= t < change_points[k + 1].
+
+    Args:
+        multipliers: one positive number per interval; with the constant base these are the rates themselves.
+        change_points: T_0 = 0 < T_1 < ... in steps, one more than multipliers. The last may lie before `steps`:
+            the last multiplier then holds to the end, until `extend` adds another.
+        steps: length T of the run; by default the last change point.
+        base: a `Shape`, or its name.
+
+    >>> schedule = Schedule([1e-2, 1e-3], [0, 50, 100])
+    >>> schedule(10), schedule(70)
+    (0.01, 0.001)
+    """
+
+    multipliers: Float[np.ndarray, "intervals"]
+    change_points: Int[np.ndarray, "intervals+1"]
+    steps: int
+    base: Shape
+
+    def __init__(self, multipliers: Any, change_points: Any, steps: int = 0, base: "str | Shape" = "constant") -> None:
+        points = np.asarray(change_points, dtype=float)
+        rates = np.asarray(multipliers, dtype=float)
+        if points.ndim != 1 or rates.ndim != 1 or len(points) != len(rates) + 1 or len(rates) == 0:
+            raise InputError(
+                f"a schedule of d intervals needs d multipliers and d + 1 change points, got {rates.size} and "
+                f"{points.size}: change_points starts with 0 and ends with the last step"
+            )
+        if points[0] != 0 or np.any(np.diff(points) < 1) or np.any(points != np.round(points)):
+            raise InputError(f"change points must be whole steps that start at 0 and increase, got {points.tolist()}")
+        if not np.all(np.isfinite(rates) & (rates > 0)):
+            raise InputError(
+                f"rates and multipliers must lie in (0, inf), got {rates.tolist()}: use a small rate, not 0"
+            )
+        steps = int(steps) or int(points[-1])
+        if steps < points[-1]:
+            raise InputError(f"steps must reach the last change point {int(points[-1])}, got {steps}: raise it")
+        for name, value in (
+            ("multipliers", rates.copy()),
+            ("change_points", points.astype(int)),
+            ("steps", steps),
+            ("base", shape_of(base)),
+        ):
+            object.__setattr__(self, name, value)
+        self.multipliers.setflags(write=False)
+        self.change_points.setflags(write=False)
+
+    @classmethod
+    def of(cls, base: "str | Shape", peak: float, steps: int) -> "Schedule":
+        """One shape from start to end: `Schedule.of("cosine", 1e-3, steps=1000)`."""
+        return cls([peak], [0, steps], base=base)
+
+    @classmethod
+    def constant(cls, rate: float, steps: int) -> "Schedule":
+        """The same rate at every step."""
+        return cls([rate], [0, steps])
+
+    @classmethod
+    def from_table(cls, steps: Any, rates: Any) -> "Schedule":
+        """The schedule behind a log: row i says that `rates[i]` was in force at `steps[i]`.
+
+        A log of few constant stretches becomes a piecewise-constant schedule, any other is interpolated.
+        """
+        at, rate = np.asarray(steps, dtype=float), np.asarray(rates, dtype=float)
+        if at.shape != rate.shape or at.ndim != 1 or at.size == 0:
+            raise InputError(f"steps and rates must be two columns of equal length, got {at.shape} and {rate.shape}")
+        if np.any(np.diff(at) <= 0):
+            raise InputError("steps must increase from row to row: sort the table and drop repeated steps")
+        if not np.all(np.isfinite(rate) & (rate > 0)):
+            raise InputError("rates must lie in (0, inf): drop the rows where the rate is zero or missing")
+        end = max(int(at[-1]), 1)
+        changes = 1 + np.flatnonzero(np.abs(np.diff(np.log(rate))) > 1e-9)
+        if len(changes) > max(1, at.size // 8):
+            return cls([1.0], [0, end], base=Recorded(tuple(int(s) for s in at), tuple(float(r) for r in rate)))
+        inside = changes[(at[changes] > 0) & (at[changes] < end)]
+        return cls(rate[np.concatenate([[0], inside])], np.concatenate([[0], at[inside], [end]]))
+
+    def __call__(self, step: "int | float | Float[np.ndarray, '...'] | Int[np.ndarray, '...']") -> Any:
+        """Rate of the update number `step`, counted from 0; a float for a number, an array for an array.
+
+        Before 0 and from `steps` on, the first and the last rate hold.
+        """
+        at = np.clip(np.asarray(step, dtype=float), 0, self.steps - 1)
+        rate: np.ndarray = self.multiplier(at) * self.base.factor(at, self.steps)
+        return rate.item() if np.ndim(step) == 0 else rate
+
+    def multiplier(self, step: Any) -> Float[np.ndarray, "..."]:
+        """The multiplier in force at a step."""
+        interval = np.searchsorted(self.change_points, np.asarray(step, dtype=float), side="right") - 1
+        return self.multipliers[np.clip(interval, 0, len(self.multipliers) - 1)]
+
+    @property
+    def tuned_base(self) -> "Shape | None":
+        """The base whose multiplier is what was tuned; None where the rate itself was (constant or recorded)."""
+        return None if isinstance(self.base, Constant | Recorded) else self.base
+
+    def mean_log10(self, start: int, stop: int, *, of_multiplier: bool = False) -> float:
+        """Mean of log10 of the rate (or of the multiplier) over the steps start <= t < stop."""
+        if of_multiplier or isinstance(self.base, Constant):
+            inner = self.change_points[(self.change_points > start) & (self.change_points < stop)]
+            edges = np.concatenate([[start], inner, [stop]])
+            return float(np.average(np.log10(self.multiplier(edges[:-1])), weights=np.diff(edges)))
+        count = min(stop - start, 64)
+        middles = start + (np.arange(count) + 0.5) * (stop - start) / count - 0.5
+        return float(np.mean(np.log10(self(middles))))
+
+    def extend(self, multiplier: float, stop: int) -> "Schedule":
+        """The same schedule with one more interval, up to `stop`."""
+        return Schedule(
+            np.append(self.multipliers, multiplier),
+            np.append(self.change_points, stop),
+            max(self.steps, stop),
+            self.base,
+        )
+
+    def join(self, other: "Schedule", at: int) -> "Schedule":
+        """This schedule before step `at`, the other one from then on."""
+        if not 0 < at < other.steps:
+            raise InputError(f"schedules join inside the run, at a step in 1..{other.steps - 1}, got {at}")
+        if self.base == other.base and self.steps == other.steps:
+            left, right = self.change_points[self.change_points < at], other.change_points[other.change_points > at]
+            right = right if right.size else np.array([other.steps])
+            values = np.concatenate([self.multiplier(left), other.multiplier(np.append(at, right[:-1]))])
+            return Schedule(values, np.concatenate([left, [at], right]), other.steps, self.base)
+        grid = np.unique(np.concatenate([np.linspace(0, other.steps - 1, 2048).round(), [at - 1, at]]))
+        shape = Recorded(
+            tuple(int(step) for step in grid), tuple((self if step < at else other)(step) for step in grid)
+        )
+        return Schedule([1.0], [0, other.steps], base=shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash((self.steps, self.base, self.multipliers.tobytes(), self.change_points.tobytes()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` gives back an equal schedule."""
+        return {
+            "steps": self.steps,
+            "change_points": self.change_points.tolist(),
+            "multipliers": self.multipliers.tolist(),
+            "base": self.base.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Schedule":
+        """Rebuild a schedule from `to_json`."""
+        missing = {"steps", "change_points", "multipliers", "base"} - set(data)
+        if missing:
+            raise InputError(f"a schedule in JSON needs steps, change_points, multipliers and base, missing {missing}")
+        return cls(data["multipliers"], data["change_points"], data["steps"], shape_from_json(data["base"]))
+
+    def save(self, path: "str | Path") -> None:
+        """Write the schedule as JSON."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: "str | Path") -> "Schedule":
+        """Read a schedule that `save` wrote."""
+        return cls.from_json(json.loads(Path(path).read_text()))

@@ -1,0 +1,180 @@
+"""Base shapes: what a learning rate does over a run when nobody tunes it, as a factor of its peak.
+
+A shape is one method, `factor(step, steps)`, positive on 0 <= step < steps. It is data: it compares, hashes and goes
+to JSON and back, because a journal has to hold it.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from paceline.errors import InputError
+
+Steps = Float[np.ndarray, "..."]
+
+
+class Shape(ABC):
+    """Factor of the peak rate as a function of the step."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def factor(self, step: Steps, steps: int) -> Steps:
+        """Factor in (0, 1] that the update number `step` (from 0) of a run of `steps` updates is scaled by."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which `shape_from_json` rebuilds the shape."""
+        return {"name": self.name, **asdict(self)}  # pyright: ignore[reportArgumentType,reportUnknownVariableType]
+
+
+def _check_fraction(shape: str, field: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise InputError(f"{shape}.{field} must lie in [{low:g}, {high:g}], got {value}: it is a fraction")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Shape):
+    """The rate stays where it is; with multipliers on intervals this is the paper's piecewise-constant rate."""
+
+    name: ClassVar[str] = "constant"
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        return np.ones_like(step)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Shape):
+    """A straight line from the peak to `final` times the peak."""
+
+    name: ClassVar[str] = "linear"
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_fraction("Linear", "final", self.final, 0.0, 1.0)
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        return 1.0 - (1.0 - self.final) * step / steps
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine(Shape):
+    """Half a cosine from the peak to `final` times the peak."""
+
+    name: ClassVar[str] = "cosine"
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_fraction("Cosine", "final", self.final, 0.0, 1.0)
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        return self.final + (1.0 - self.final) * 0.5 * (1.0 + np.cos(np.pi * step / steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential(Shape):
+    """A constant ratio per step, so that the rate ends at `final` times the peak."""
+
+    name: ClassVar[str] = "exponential"
+    final: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check_fraction("Exponential", "final", self.final, 1e-300, 1.0)
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        return self.final ** (step / steps)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmupStableDecay(Shape):
+    """Linear warm-up over the first `warmup` of the run, hold, decay to `final` over the last `decay` of it.
+
+    `power` bends the decay: 1 is a straight line, 2 leaves the peak faster.
+    """
+
+    name: ClassVar[str] = "warmup_stable_decay"
+    warmup: float = 0.02
+    decay: float = 0.2
+    final: float = 0.0
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in ("warmup", "decay", "final"):
+            _check_fraction("WarmupStableDecay", field, getattr(self, field), 0.0, 1.0)
+        if self.warmup + self.decay > 1.0:
+            raise InputError(
+                f"WarmupStableDecay: warmup + decay must be at most 1, got {self.warmup} + {self.decay}: shorten one"
+            )
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        rise = np.minimum(1.0, (step + 1.0) / max(self.warmup * steps, 1.0))
+        left = np.minimum(1.0, (1.0 - step / steps) / max(self.decay, 1.0 / steps))
+        return rise * (self.final + (1.0 - self.final) * left**self.power)
+
+
+@dataclass(frozen=True, slots=True)
+class OneCycle(Shape):
+    """Cosine from `start` up to the peak over the first `warmup` of the run, then cosine down to `final`."""
+
+    name: ClassVar[str] = "one_cycle"
+    warmup: float = 0.3
+    start: float = 0.04
+    final: float = 4e-6
+
+    def __post_init__(self) -> None:
+        _check_fraction("OneCycle", "warmup", self.warmup, 0.0, 1.0)
+        _check_fraction("OneCycle", "start", self.start, 1e-300, 1.0)
+        _check_fraction("OneCycle", "final", self.final, 0.0, 1.0)
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        turn = self.warmup * steps
+        rising = 0.5 * (1.0 - np.cos(np.pi * np.minimum(1.0, step / max(turn, 1e-12))))
+        falling = 0.5 * (1.0 + np.cos(np.pi * np.clip((step - turn) / max(steps - turn, 1e-12), 0.0, 1.0)))
+        up = self.start + (1.0 - self.start) * rising
+        down = self.final + (1.0 - self.final) * falling
+        return np.where(step < turn, up, down)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Shape):
+    """Factors read off a log: geometric interpolation between rows, held before the first and after the last."""
+
+    name: ClassVar[str] = "recorded"
+    steps: tuple[int, ...]
+    factors: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.steps) != len(self.factors) or not self.steps:
+            raise InputError(
+                f"Recorded needs as many factors as steps, got {len(self.steps)} and {len(self.factors)}: pair them up"
+            )
+        if not all(f > 0 and np.isfinite(f) for f in self.factors):
+            raise InputError("Recorded factors must lie in (0, inf): drop the rows where the rate is zero")
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        return np.exp(np.interp(step, self.steps, np.log(self.factors)))
+
+
+SHAPES: dict[str, type[Shape]] = {
+    shape.name: shape for shape in (Constant, Linear, Cosine, Exponential, WarmupStableDecay, OneCycle, Recorded)
+}
+
+
+def shape_of(shape: "str | Shape") -> Shape:
+    """Accept a name where a shape is meant: `shape_of("cosine")`."""
+    if isinstance(shape, Shape):
+        return shape
+    if shape not in SHAPES or shape == Recorded.name:
+        known = ", ".join(sorted(set(SHAPES) - {Recorded.name}))
+        raise InputError(f"unknown base shape {shape!r}: use one of {known}, or a Shape")
+    return SHAPES[shape]()
+
+
+def shape_from_json(data: dict[str, Any]) -> Shape:
+    """Rebuild a shape from `Shape.to_json`."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "name"}  # pyright: ignore[reportUnknownArgumentType]
+    if data.get("name") not in SHAPES:
+        raise InputError(f"unknown base shape {data.get('name')!r} in JSON: expected one of {sorted(SHAPES)}")
+    return SHAPES[data["name"]](**fields)

@@ -1,0 +1,158 @@
+"""A trace: what was observed along one training run, under which schedule, from which parent.
+
+A fork owns only what it observed after it was cloned; the history before lies with its parent. So a set of forks never
+counts an observation twice, however often a run was cloned.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from paceline.errors import InputError
+from paceline.traces.objective import Objective
+from paceline.traces.schedule import Schedule
+
+DEFAULT_OBJECTIVE = Objective()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Observations of one run, in the user's units.
+
+    Args:
+        steps: number of updates done when each value was observed, increasing.
+        values: what was observed; finite unless the trace is `failed`.
+        schedule: the learning rate, from step 0 of the run.
+        parent: the trace this one was cloned from, if any.
+        fork_step: the step at which it was cloned; the trace's own steps lie after it.
+        task: which task of a family the run belongs to.
+        name: identity of the run: a longer trace of the same name continues the shorter one.
+        objective: how values are read.
+        failed: the run ended in failure; only then may values be non-finite.
+
+    >>> trace = Trace.from_table([0, 10, 20], [0.1, 0.1, 0.01], [3.0, 2.0, 1.5])
+    >>> trace.schedule(5), trace.last_value
+    (0.1, 1.5)
+    """
+
+    steps: Int[np.ndarray, "observations"]
+    values: Float[np.ndarray, "observations"]
+    schedule: Schedule
+    parent: "Trace | None" = None
+    fork_step: int = 0
+    task: str = ""
+    name: str = ""
+    objective: Objective = DEFAULT_OBJECTIVE
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        steps, values = np.asarray(self.steps), np.array(self.values, dtype=float)
+        where = f"trace {self.name!r}" if self.name else "trace"
+        if steps.ndim != 1 or steps.shape != values.shape:
+            raise InputError(
+                f"{where}: steps and values must be two columns of equal length, got {steps.shape} and {values.shape}"
+            )
+        if steps.size == 0:
+            raise InputError(f"{where}: expected at least one observation, got none: record the value as the run goes")
+        if not np.all(np.isfinite(steps.astype(float))) or np.any(steps != np.round(steps)) or steps[0] < 0:
+            raise InputError(
+                f"{where}: steps must be whole numbers from 0 on, got {steps[:5].tolist()}...: count updates"
+            )
+        if np.any(np.diff(steps) <= 0):
+            bad = int(np.argmax(np.diff(steps) <= 0))
+            raise InputError(
+                f"{where}: steps must increase, got {steps[bad]} followed by {steps[bad + 1]}: "
+                "sort the observations and drop repeated steps"
+            )
+        finite = np.isfinite(values)
+        if not self.failed and not finite.all():
+            raise InputError(
+                f"{where}: values must be finite, got {values[~finite][0]} at step {steps[~finite][0]}: "
+                "pass failed=True for a run that diverged, or drop missing rows"
+            )
+        if self.parent is not None:
+            self._check_fork(where, int(steps[0]))
+        object.__setattr__(self, "steps", steps.astype(int))
+        object.__setattr__(self, "values", values)
+        self.steps.setflags(write=False)
+        self.values.setflags(write=False)
+
+    def _check_fork(self, where: str, first: int) -> None:
+        assert self.parent is not None
+        known = self.parent.path()[0]
+        if not known[0] <= self.fork_step <= known[-1]:
+            raise InputError(
+                f"{where}: fork_step must lie among its parent's steps {known[0]}..{known[-1]}, got {self.fork_step}: "
+                "a clone starts from a state its parent was in"
+            )
+        if first <= self.fork_step:
+            raise InputError(
+                f"{where}: a fork's own steps lie after fork_step {self.fork_step}, got {first}: "
+                "leave the parent's observations with the parent"
+            )
+
+    @classmethod
+    def from_table(cls, steps: Any, rates: Any, values: Any, **fields: Any) -> "Trace":
+        """A recorded run: a log, a CSV. Rows are (updates done, rate in force, value).
+
+        A row whose value is not finite ends the trace as failed; `fields` are those of `Trace`.
+        """
+        at, observed = np.asarray(steps), np.asarray(values, dtype=float)
+        schedule = Schedule.from_table(at, rates)
+        if observed.shape != at.shape:
+            raise InputError(
+                f"steps and values must be two columns of equal length, got {at.shape} and {observed.shape}"
+            )
+        bad = ~np.isfinite(observed)
+        if bad.all():
+            raise InputError(
+                f"expected at least one finite value, got {observed.size} that are not: nothing can be learnt"
+            )
+        if bad.any():
+            end = int(np.argmax(bad)) + 1
+            at, observed, fields = at[:end], observed[:end], {"failed": True, **fields}
+        return cls(at, observed, schedule, **fields)
+
+    def fork(self, steps: Any, values: Any, schedule: Schedule, *, at: int | None = None, **fields: Any) -> "Trace":
+        """A clone of this run from step `at` (its last one by default) on, with its own observations after it."""
+        inherited: dict[str, Any] = {"task": self.task, "objective": self.objective, **fields}
+        at = self.last_step if at is None else at
+        return Trace(np.asarray(steps), np.asarray(values, dtype=float), schedule, self, at, **inherited)
+
+    def extend(self, steps: Any, values: Any) -> "Trace":
+        """The same run with further observations."""
+        return replace(
+            self,
+            steps=np.concatenate([self.steps, np.asarray(steps)]),
+            values=np.concatenate([self.values, np.asarray(values, dtype=float)]),
+        )
+
+    def head(self, count: int) -> "Trace":
+        """The first `count` observations."""
+        if count < 1:
+            raise InputError(f"head keeps at least one observation, got {count}")
+        return replace(self, steps=self.steps[:count], values=self.values[:count])
+
+    @property
+    def last_step(self) -> int:
+        """Updates done at the last observation."""
+        return int(self.steps[-1])
+
+    @property
+    def last_value(self) -> float:
+        """The last observation."""
+        return float(self.values[-1])
+
+    def path(self) -> tuple[Int[np.ndarray, "path"], Float[np.ndarray, "path"]]:
+        """Steps and values from step 0 of the first ancestor to the end of this trace."""
+        if self.parent is None:
+            return self.steps, self.values
+        steps, values = self.parent.path()
+        kept = steps <= self.fork_step
+        return np.concatenate([steps[kept], self.steps]), np.concatenate([values[kept], self.values])
+
+    def fork_steps(self) -> list[int]:
+        """Where this trace and its ancestors were cloned, oldest first."""
+        return [] if self.parent is None else [*self.parent.fork_steps(), self.fork_step]
