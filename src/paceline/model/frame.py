@@ -31,7 +31,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """Scaled values (Y now, then earlier ones) and rates of the intervals behind, newest first, and the last interval."""
+    """Scaled values (Y now, then earlier ones) and rates of the intervals behind, newest first; the last interval."""
 
     values: Float[np.ndarray, "order"]
     unit_lr: Float[np.ndarray, "rates"]

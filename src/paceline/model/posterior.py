@@ -12,7 +12,7 @@ the first is warm. Hyperparameters follow the profiled bound by L-BFGS; at the o
 partial one (envelope theorem). Everything is float64.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -238,7 +238,10 @@ class Posterior:
         return flat.reshape(features.shape[:-1])
 
     def explained(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b m"]:
-        """What the data explain: I - B^-1 times features; Sigma(z, z') = k(z, z') - features(z)' explained(z')."""
+        """What the data explain, I - B^-1 times features.
+
+        Sigma(z, z') = k(z, z') - features(z)' explained(z').
+        """
         return (features.flatten(1, -2) @ self.shrinkage).reshape(features.shape)
 
     def marginal(self, z: Float[Tensor, "*b d"]) -> tuple[Float[Tensor, "p *b"], Float[Tensor, "p *b"]]:
@@ -262,7 +265,7 @@ def farthest_points(inputs: Float[Tensor, "n d"], most: int) -> Int[Tensor, "cho
 
 
 @contextmanager
-def _threads_for(work: float) -> Iterator[None]:
+def _threads_for(work: float) -> Generator[None]:
     """One thread for small matrices, where handing out the work costs more than doing it; as before afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1 if work < 1e8 else before)
@@ -323,7 +326,7 @@ def fit_posterior(
             from scipy.optimize import minimize  # imported when first needed: it takes as long as all of numpy
 
             start = hyper.free().numpy()
-            minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": most, "ftol": 1e-7})
+            minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": most, "ftol": 1e-6})
         prior = Projection.of(hyper.moved(best[1]), inputs, z)
         solved, bound = solve_sites(prior, best[2], likelihood, tolerance=1e-6)
         return Posterior.of(prior, z, solved, bound)

@@ -26,8 +26,25 @@ from paceline.model.paths import Conditioned, Draw, Normals, draw_path
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
 from paceline.model.quadrature import expectation
 from paceline.model.quantiles import increment_quantile
-from paceline.traces import LearningRateRange, Scaling, Schedule, Segment, Trace
+from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a fit was asked for, so that it can be done again; see `TraceModel.fit`."""
+
+    inducing: int
+    task_dims: int
+    lr: "tuple[float, float] | LearningRateRange | None"
+    anchor_noise: bool
+    random_effect: bool
+
+    def __post_init__(self) -> None:
+        if self.inducing < 1:
+            raise InputError(f"inducing must be at least 1, got {self.inducing}: leave it out for the default")
+        if self.task_dims < 0:
+            raise InputError(f"tasks is the dimension of the embedding, at least 0, or None, got {self.task_dims}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,11 +61,11 @@ class TraceModel:
 
     frame: Frame
     link: Link
+    settings: "Settings"
     segments: tuple[Segment, ...]
     likelihood: TraceLikelihood
     given: Conditioned
     start_law: tuple[float, float]
-    inducing: int
     centre: Float[Tensor, "p"]
 
     @classmethod
@@ -84,31 +101,56 @@ class TraceModel:
             watch: called with the bound after each evaluation of the hyperparameters.
         """
         traces = _checked(traces)
-        _check_settings(order, inducing, tasks)
-        cutting, eta = cutting_for(traces, intervals, clock, order), link_of(link)
+        if order not in (1, 2, 3):
+            raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
+        cutting = cutting_for(traces, intervals, clock, order)
         segments = tuple(s for trace in traces for s in cutting.cut(trace))
-        used = _usable(segments, eta)
+        names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
+        settings = Settings(inducing, tasks or 0, lr, anchor_noise, random_effect)
+        return cls._cold(cutting, link_of(link), segments, names, settings, watch)
+
+    @classmethod
+    def _cold(
+        cls,
+        cutting: Cutting,
+        link: Link,
+        segments: tuple[Segment, ...],
+        tasks: tuple[str, ...],
+        settings: "Settings",
+        watch: "Callable[[float], None] | None" = None,
+    ) -> "TraceModel":
+        """Fit from nothing: units, then least squares per interval, then the engine."""
+        used = _usable(segments, link)
         if not used:
             raise InputError(
-                f"expected at least one interval with two observations or more, got {len(traces)} trace(s) without: "
+                "expected at least one interval with two observations or more, got traces without: "
                 "record values more often, or pass runs that did not fail at once"
             )
-        names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
-        frame = Frame(cutting, Scaling.of(used, lr), names)
-        likelihood = TraceLikelihood.of(used, eta, frame.scaling, anchor_noise=anchor_noise)
+        frame = Frame(cutting, Scaling.of(used, settings.lr), tasks)
+        likelihood = TraceLikelihood.of(used, link, frame.scaling, anchor_noise=settings.anchor_noise)
         guess = likelihood.least_squares()
         centre = guess.median(1).values
-        hyper = Hyperparameters.start(centre, 2 * order, nugget=random_effect, tasks=len(names), dims=tasks or 0)
-        posterior = _engine(
-            frame.inputs(used), likelihood, hyper, _sites_near(likelihood, guess), inducing, centre, 60, watch
+        hyper = Hyperparameters.start(
+            centre, 2 * cutting.order, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
         )
-        law = frame.start_law(segments)
-        return cls(frame, eta, segments, likelihood, Conditioned.on_nothing(posterior), law, inducing, centre)
+        inputs = frame.inputs(used)
+        posterior = fit_posterior(
+            inputs,
+            likelihood,
+            hyper,
+            _sites_near(likelihood, guess),
+            inducing=farthest_points(inputs, settings.inducing),
+            centre=centre,
+            watch=watch,
+        )
+        given, law = Conditioned.on_nothing(posterior), frame.start_law(segments)
+        return cls(frame, link, settings, segments, likelihood, given, law, centre)
 
     def update(self, traces: Sequence[Trace]) -> "TraceModel":
         """The model with further observations: new traces, or longer ones of the same name. Starts warm.
 
-        Cut, scaled and linked as in the first fit; work on the statistics is proportional to what is new.
+        Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
+        outgrown the units they are scaled by, the model is fitted anew.
         """
         traces = _checked(traces)
         if traces[0].objective != self.frame.cutting.objective:
@@ -118,16 +160,26 @@ class TraceModel:
         latest = {s.trace: s for s in self.segments if s.trace}
         fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
+        segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
+        new = _usable(fresh, self.link)
+        if self.frame.scaling.outgrown_by(new):
+            return self._cold(self.frame.cutting, self.link, segments, self.frame.tasks, self.settings)
         used, sites = _usable(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), Sites(sites.a[:, kept], sites.b[:, kept])
-        new = _usable(fresh, self.link)
         if new:
             added = TraceLikelihood.of(new, self.link, self.frame.scaling, anchor_noise=likelihood.anchor_noise)
             likelihood, sites = likelihood.joined(added), sites.joined(_sites_near(added, added.least_squares()))
-        segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
         inputs = self.frame.inputs(_usable(segments, self.link))
-        posterior = _engine(inputs, likelihood, self.posterior.hyper, sites, self.inducing, self.centre, 5, None)
+        posterior = fit_posterior(
+            inputs,
+            likelihood,
+            self.posterior.hyper,
+            sites,
+            inducing=farthest_points(inputs, self.settings.inducing),
+            centre=self.centre,
+            most=3,
+        )
         return replace(
             self,
             segments=segments,
@@ -285,7 +337,7 @@ class TraceModel:
     def fit_failures(self, *, start: FailureModel | None = None) -> FailureModel:
         """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
         inputs = self.frame.inputs(self.segments).numpy()[:, [0, self.frame.cutting.order]]
-        return FailureModel.fit(inputs, self.failed(), inducing=self.inducing, start=start)
+        return FailureModel.fit(inputs, self.failed(), inducing=self.settings.inducing, start=start)
 
     def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
         """Rows (Y, x) for a current value in the user's units and candidate rates."""
@@ -332,15 +384,6 @@ def _checked(traces: Sequence[Trace]) -> list[Trace]:
     return list(traces)
 
 
-def _check_settings(order: int, inducing: int, tasks: int | None) -> None:
-    if order not in (1, 2, 3):
-        raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
-    if inducing < 1:
-        raise InputError(f"inducing must be at least 1, got {inducing}: leave it out for the default")
-    if tasks is not None and tasks < 0:
-        raise InputError(f"tasks must be None or the dimension of the embedding, at least 0, got {tasks}")
-
-
 def _usable(segments: Sequence[Segment], link: Link) -> list[Segment]:
     """Intervals the trace model is fitted to: those with observations and, for a monotone link, that did not fail."""
     return [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and (link.signed or not s.failed)]
@@ -352,17 +395,3 @@ def _sites_near(likelihood: TraceLikelihood, guess: Float[Tensor, "p n"]) -> Sit
     slope, to_variance = torch.autograd.grad(likelihood(mean, variance), (mean, variance))
     b = (-2 * to_variance).clamp_min(0.0)
     return Sites(torch.where(b > 0, slope + b * guess, torch.zeros_like(b)), b)
-
-
-def _engine(
-    inputs: Float[Tensor, "n d"],
-    likelihood: TraceLikelihood,
-    hyper: Hyperparameters,
-    sites: Sites,
-    inducing: int,
-    centre: Float[Tensor, "p"],
-    most: int,
-    watch: "Callable[[float], None] | None",
-) -> Posterior:
-    chosen = farthest_points(inputs, inducing)
-    return fit_posterior(inputs, likelihood, hyper, sites, inducing=chosen, centre=centre, most=most, watch=watch)

@@ -57,7 +57,7 @@ class LearningRateRange:
 
     def to_unit(self, rate: "float | Float[np.ndarray, '...']") -> Float[np.ndarray, "..."]:
         """Rate -> x, 0 at `low` and 1 at `high`, linear in log10(rate)."""
-        return self.log10_to_unit(np.log10(np.asarray(rate, dtype=float)))
+        return self.log10_to_unit(np.asarray(np.log10(rate)))
 
     def log10_to_unit(self, log10_rate: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """log10(rate) -> x."""

@@ -32,15 +32,18 @@ class Scaling:
     @classmethod
     def of(cls, segments: Sequence[Segment], lr: "tuple[float, float] | LearningRateRange | None" = None) -> "Scaling":
         """Constants that bring these intervals near [0, 1]; `lr` fixes the bounds of the control."""
-        lows = np.array([s.start_values[0] + min(0.0, s.residuals.min(initial=0.0)) for s in segments])
-        highs = np.array([s.start_values[0] + max(0.0, s.residuals.max(initial=0.0)) for s in segments])
-        low, high = float(lows.min()), float(highs.max())
+        low, high = _span(segments)
         magnitude = max(abs(low), abs(high))
         scale = high - low if high - low > 1e-9 * magnitude else magnitude or 1.0
         lengths = np.array([s.elapsed[-1] for s in segments if len(s.elapsed)])
         controls = np.array([s.controls for s in segments])
         lr_range = LearningRateRange.around(controls) if lr is None else LearningRateRange.of(lr)
         return cls(low, scale, float(lengths.mean()), lr_range)
+
+    def outgrown_by(self, segments: Sequence[Segment], factor: float = 1.5) -> bool:
+        """Whether these intervals span more than `factor` times the range that scales values."""
+        low, high = _span(segments) if segments else (self.offset, self.offset)
+        return max(high, self.offset + self.scale) - min(low, self.offset) > factor * self.scale
 
     def values(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Model's units -> scaled."""
@@ -49,3 +52,10 @@ class Scaling:
     def unscaled(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Scaled -> model's units."""
         return self.offset + self.scale * values
+
+
+def _span(segments: Sequence[Segment]) -> tuple[float, float]:
+    """Lowest and highest value observed."""
+    lows = [s.start_values[0] + s.residuals.min(initial=0.0) for s in segments]
+    highs = [s.start_values[0] + s.residuals.max(initial=0.0) for s in segments]
+    return float(min(lows)), float(max(highs))

@@ -99,14 +99,14 @@ class Schedule:
 
         Before 0 and from `steps` on, the first and the last rate hold.
         """
-        at = np.clip(np.asarray(step, dtype=float), 0, self.steps - 1)
-        rate: np.ndarray = self.multiplier(at) * self.base.factor(at, self.steps)
-        return rate.item() if np.ndim(step) == 0 else rate
+        at = np.atleast_1d(np.clip(np.asarray(step, dtype=float), 0, self.steps - 1))
+        rate = self.multiplier(at) * self.base.factor(at, self.steps)
+        return rate if np.ndim(step) else float(rate[0])
 
     def multiplier(self, step: Any) -> Float[np.ndarray, "..."]:
         """The multiplier in force at a step."""
         interval = np.searchsorted(self.change_points, np.asarray(step, dtype=float), side="right") - 1
-        return self.multipliers[np.clip(interval, 0, len(self.multipliers) - 1)]
+        return np.asarray(self.multipliers[np.clip(interval, 0, len(self.multipliers) - 1)])
 
     @property
     def tuned_base(self) -> "Shape | None":
@@ -121,7 +121,8 @@ class Schedule:
             return float(np.average(np.log10(self.multiplier(edges[:-1])), weights=np.diff(edges)))
         count = min(stop - start, 64)
         middles = start + (np.arange(count) + 0.5) * (stop - start) / count - 0.5
-        return float(np.mean(np.log10(self(middles))))
+        rates: Float[np.ndarray, "count"] = self(middles)
+        return float(np.mean(np.log10(rates)))
 
     def extend(self, multiplier: float, stop: int) -> "Schedule":
         """The same schedule with one more interval, up to `stop`."""

@@ -190,7 +190,7 @@ class Cutting:
         ]
         missing = self.order - len(recent)
         new = slice(a + 1 + (known.moments.n if known else 0), b + 1)
-        elapsed = self.clock(steps[new]) - self.clock(steps[a])
+        elapsed = self.clock(steps[new]) - self.clock(steps[a : a + 1])
         residuals = values[new] - values[a]
         return Segment(
             trace=trace.name,

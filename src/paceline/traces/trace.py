@@ -37,8 +37,8 @@ class Trace:
     (0.1, 1.5)
     """
 
-    steps: Int[np.ndarray, "observations"]
-    values: Float[np.ndarray, "observations"]
+    steps: np.ndarray
+    values: np.ndarray
     schedule: Schedule
     parent: "Trace | None" = None
     fork_step: int = 0

@@ -1,0 +1,41 @@
+"""Tables, `RESULT` lines and the settings they were measured under."""
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+_results: list[tuple[str, float]] = []
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns of equal width; numbers to three significant digits."""
+    cells = [list(header)] + [[f"{c:.3g}" if isinstance(c, float) else str(c) for c in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def mean_and_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Mean of independent values and the ends of its 95 % interval."""
+    mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    return mean, mean - 1.96 * error, mean + 1.96 * error
+
+
+def machine() -> str:
+    """What a timing depends on."""
+    names = ", ".join(f"{name} {version(name)}" for name in ("torch", "gpytorch", "scipy", "numpy"))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {names}"
+
+
+def result(name: str, value: float) -> None:
+    """Keep a figure to be printed last, as `RESULT name value`."""
+    _results.append((name, value))
+
+
+def print_results() -> None:
+    """Print the figures kept."""
+    for name, value in _results:
+        print(f"RESULT {name} {value:.6g}")

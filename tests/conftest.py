@@ -1,0 +1,21 @@
+"""Shapes and types are checked while tests run; the hook must come before the first import of the package."""
+
+from jaxtyping import install_import_hook
+
+import tests.typechecker  # noqa: F401  the hook looks it up by name
+
+install_import_hook("paceline", "tests.typechecker.check")
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+settings.register_profile(
+    "paceline", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("paceline")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,74 @@
+"""The slow, obvious versions of what the package computes fast. Numpy and dense matrices, no cleverness."""
+
+from itertools import product
+
+import numpy as np
+import torch
+from scipy.stats import multivariate_normal
+
+from paceline.model.links import Link
+
+
+def gauss_hermite(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    z, w = np.polynomial.hermite_e.hermegauss(nodes)
+    return z, w / w.sum()
+
+
+def expected_log_likelihood(
+    link: Link,
+    elapsed: np.ndarray,
+    residuals: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    noise: float,
+    *,
+    anchor_noise: bool,
+    nodes: tuple[int, ...] = (20, 8),
+) -> float:
+    """E log N(r | eta(f, t), noise (I + 11')) of one interval, on all of its observations, by tensor quadrature."""
+    n = len(residuals)
+    cov = noise * (np.eye(n) + (np.ones((n, n)) if anchor_noise else 0.0))
+    rules = [gauss_hermite(nodes[i]) for i in range(link.latents)]
+    total = 0.0
+    for combination in product(*(range(len(z)) for z, _ in rules)):
+        f = [mean[p] + np.sqrt(variance[p]) * rules[p][0][k] for p, k in enumerate(combination)]
+        weight = np.prod([rules[p][1][k] for p, k in enumerate(combination)])
+        eta = link(torch.tensor(f)[:, None], torch.from_numpy(elapsed)).numpy()
+        total += weight * multivariate_normal(eta, cov).logpdf(residuals)
+    return float(total)
+
+
+def matern52(a: np.ndarray, b: np.ndarray, variance: float, lengthscales: np.ndarray) -> np.ndarray:
+    """Product of Matern-5/2 kernels, one input at a time."""
+    k = np.full((len(a), len(b)), variance)
+    for d, lengthscale in enumerate(lengthscales):
+        r = np.sqrt(5) * np.abs(a[:, None, d] - b[None, :, d]) / lengthscale
+        k *= (1 + r + r**2 / 3) * np.exp(-r)
+    return k
+
+
+def gaussian_times_sites(
+    mean: np.ndarray, cov: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and covariance of N(mean, cov) prod exp(a h - b h^2 / 2), normalised, and its KL from N(mean, cov)."""
+    precision = np.linalg.inv(cov)
+    posterior = np.linalg.inv(precision + np.diag(b))
+    location = posterior @ (precision @ mean + a)
+    gap = location - mean
+    kl = 0.5 * (
+        np.trace(precision @ posterior)
+        + gap @ precision @ gap
+        - len(mean)
+        + np.linalg.slogdet(cov)[1]
+        - np.linalg.slogdet(posterior)[1]
+    )
+    return location, posterior, float(kl)
+
+
+def condition(
+    mean: np.ndarray, cov: np.ndarray, seen: np.ndarray, values: np.ndarray, noise: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of a joint Gaussian given values (with noise) of some of its components."""
+    gram = cov[np.ix_(seen, seen)] + noise * np.eye(len(seen))
+    gain = np.linalg.solve(gram, cov[seen]).T
+    return mean + gain @ (values - mean[seen]), cov - gain @ cov[seen]

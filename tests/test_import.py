@@ -1,0 +1,52 @@
+"""`import paceline` is light and leaves the process as it found it."""
+
+import subprocess
+import sys
+
+import pytest
+
+import paceline
+
+PROBE = """
+import random, sys, time
+import numpy, torch
+def state():
+    return (torch.get_default_dtype(), torch.get_num_threads(), torch.initial_seed(), random.getstate(),
+            numpy.random.get_state()[1].tolist(), torch.is_grad_enabled(), torch.get_rng_state().tolist())
+before = state()
+import paceline
+for heavy in ("gpytorch", "scipy.optimize", "rich", "sklearn", "matplotlib", "paceline.model"):
+    assert heavy not in sys.modules, heavy
+paceline.TraceModel, paceline.Trace, paceline.FailureModel
+assert "gpytorch" not in sys.modules and "scipy.optimize" not in sys.modules
+assert state() == before
+"""
+
+TIMING = """
+import time
+begin = time.perf_counter(); import torch; middle = time.perf_counter()
+import paceline; paceline.TraceModel
+print((time.perf_counter() - middle) / (middle - begin))
+"""
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_import_changes_nothing_and_loads_nothing_heavy() -> None:
+    run(PROBE)
+
+
+def test_import_is_quick_beside_torch() -> None:
+    run(TIMING)  # warm file caches
+    assert sorted(float(run(TIMING)) for _ in range(3))[1] < 0.3
+
+
+def test_few_public_names_and_a_clear_error() -> None:
+    assert len(paceline.__all__) - 1 <= 15
+    assert set(paceline.__all__) == set(dir(paceline))
+    for name in paceline.__all__:
+        assert getattr(paceline, name) is not None
+    with pytest.raises(AttributeError, match=r"no attribute 'Schedul': it offers .*Schedule"):
+        paceline.Schedul  # noqa: B018

@@ -1,0 +1,42 @@
+"""Who may import whom (docs/design.md): one way through, from traces to what is done with them."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "paceline"
+MAY_IMPORT = {
+    "errors": set(),
+    "traces": {"errors"},
+    "model": {"errors", "traces"},
+    "problems": {"errors", "traces", "model"},
+    "__init__": {"errors", "traces", "model"},
+}
+NUMPY_ONLY = {"traces"}
+HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}
+
+
+def layer(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names.add(node.module or "")
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return names
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    own = layer(path)
+    assert own in MAY_IMPORT, f"{own} is not in the layout: add it to docs/design.md and here"
+    inside = {name.split(".")[1] for name in imported(path) if name.startswith("paceline.")}
+    assert inside - {own} <= MAY_IMPORT[own]
+    if own in NUMPY_ONLY:
+        assert not {name.split(".")[0] for name in imported(path)} & HEAVY

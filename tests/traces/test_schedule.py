@@ -1,0 +1,138 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline import InputError, Schedule
+from paceline.traces import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+
+SHAPES: list[Shape] = [
+    Constant(),
+    Linear(),
+    Cosine(),
+    Exponential(),
+    WarmupStableDecay(),
+    OneCycle(),
+    WarmupStableDecay(decay=0.7, power=2),
+]
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    gaps = draw(st.lists(st.integers(1, 50), min_size=1, max_size=6))
+    rates = draw(st.lists(st.floats(1e-8, 1e3), min_size=len(gaps), max_size=len(gaps)))
+    points = np.cumsum([0, *gaps])
+    return Schedule(rates, points, int(points[-1]) + draw(st.integers(0, 20)), draw(st.sampled_from(SHAPES)))
+
+
+@given(schedules())
+def test_json_gives_back_an_equal_schedule(schedule: Schedule) -> None:
+    again = Schedule.from_json(json.loads(json.dumps(schedule.to_json())))
+    assert again == schedule
+    assert hash(again) == hash(schedule)
+    np.testing.assert_array_equal(again(np.arange(schedule.steps)), schedule(np.arange(schedule.steps)))
+
+
+@given(schedules())
+def test_rate_is_base_times_multiplier_and_positive(schedule: Schedule) -> None:
+    steps = np.arange(schedule.steps)
+    rates = schedule(steps)
+    assert np.all(rates > 0)
+    for t in (0, schedule.steps // 2, schedule.steps - 1):
+        k = max(i for i, point in enumerate(schedule.change_points[:-1]) if point <= t)
+        expected = schedule.multipliers[k] * schedule.base.factor(np.array([float(t)]), schedule.steps)[0]
+        assert schedule(t) == pytest.approx(float(expected))
+    assert schedule(schedule.steps + 7) == schedule(schedule.steps - 1)
+
+
+@given(schedules(), st.data())
+def test_mean_log_rate_is_the_mean_over_steps(schedule: Schedule, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, schedule.steps - 1))
+    stop = data.draw(st.integers(start + 1, min(schedule.steps, start + 64)))
+    steps = np.arange(start, stop)
+    assert schedule.mean_log10(start, stop) == pytest.approx(np.log10(schedule(steps)).mean(), abs=1e-9)
+    multiplier = np.log10(schedule.multiplier(steps)).mean()
+    assert schedule.mean_log10(start, stop, of_multiplier=True) == pytest.approx(multiplier, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
+def test_shapes_stay_in_zero_one_and_peak(shape: Shape) -> None:
+    factor = shape.factor(np.arange(1000.0), 1000)
+    assert np.all((factor > 0) & (factor <= 1 + 1e-12))
+    assert factor.max() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_known_values() -> None:
+    assert Schedule.of("linear", 2.0, 100)(25) == pytest.approx(1.5)
+    assert Schedule.of("cosine", 1.0, 100)(50) == pytest.approx(0.5)
+    assert Schedule.of(Exponential(final=0.01), 1.0, 100)(50) == pytest.approx(0.1)
+    decay = Schedule.of(WarmupStableDecay(warmup=0.1, decay=0.5), 1.0, 100)
+    assert [decay(t) for t in (0, 4, 9, 50, 75)] == pytest.approx([0.1, 0.5, 1.0, 1.0, 0.5])
+    cycle = Schedule.of(OneCycle(), 1.0, 100)
+    assert [cycle(0), cycle(30)] == pytest.approx([0.04, 1.0])
+
+
+def test_extend_adds_an_interval_and_leaves_the_old_schedule_alone() -> None:
+    first = Schedule([1e-2], [0, 10], steps=30)
+    second = first.extend(1e-3, 20)
+    assert (first(15), second(5), second(15), second(25)) == (1e-2, 1e-2, 1e-3, 1e-3)
+    with pytest.raises(ValueError, match="read-only"):
+        first.multipliers[0] = 1.0
+
+
+@given(schedules(), st.data())
+def test_join_follows_one_and_then_the_other(schedule: Schedule, data: st.DataObject) -> None:
+    if schedule.steps < 2:
+        return
+    at = data.draw(st.integers(1, schedule.steps - 1))
+    same = Schedule([0.5], [0, schedule.steps], base=schedule.base)
+    other = Schedule.of("cosine" if schedule.base.name == "linear" else "linear", 0.3, schedule.steps)
+    steps = np.arange(schedule.steps)
+    for then in (same, other):
+        np.testing.assert_allclose(
+            schedule.join(then, at)(steps), np.where(steps < at, schedule(steps), then(steps)), rtol=1e-9
+        )
+
+
+def test_a_log_of_constant_stretches_is_piecewise_and_any_other_is_interpolated() -> None:
+    steps = np.arange(0, 1000, 10)
+    stretches = Schedule.from_table(steps, np.where(steps < 500, 0.1, 0.01))
+    assert stretches.change_points.tolist() == [0, 500, 990]
+    assert (stretches(499), stretches(500)) == (0.1, 0.01)
+    curve = Schedule.from_table(steps, 0.1 * np.exp(-steps / 300))
+    assert isinstance(curve.base, Recorded)
+    assert curve(255) == pytest.approx(0.1 * np.exp(-255 / 300))
+    assert Schedule.from_json(curve.to_json()) == curve
+
+
+def test_saved_schedules_load(tmp_path) -> None:
+    schedule = Schedule.of(OneCycle(warmup=0.2), 0.1, 77)
+    schedule.save(tmp_path / "schedule.json")
+    assert Schedule.load(tmp_path / "schedule.json") == schedule
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Schedule([0.0], [0, 10]), r"must lie in \(0, inf\), got \[0.0\]: use a small rate"),
+        (lambda: Schedule([np.inf], [0, 10]), r"must lie in \(0, inf\)"),
+        (lambda: Schedule([-1.0], [0, 10]), r"must lie in \(0, inf\)"),
+        (lambda: Schedule([1.0, 2.0], [0, 10]), "needs d multipliers and d \\+ 1 change points, got 2 and 2"),
+        (lambda: Schedule([1.0], [5, 10]), "start at 0 and increase"),
+        (lambda: Schedule([1.0, 1.0], [0, 10, 10]), "start at 0 and increase"),
+        (lambda: Schedule([1.0], [0, 10], steps=5), "reach the last change point 10, got 5: raise it"),
+        (lambda: Schedule.of("cosin", 1.0, 10), "unknown base shape 'cosin': use one of constant, cosine"),
+        (lambda: Linear(final=2.0), r"Linear.final must lie in \[0, 1\], got 2.0"),
+        (lambda: WarmupStableDecay(warmup=0.6, decay=0.6), "at most 1, got 0.6 \\+ 0.6: shorten one"),
+        (lambda: Schedule.from_table([0, 2, 1], [1, 1, 1]), "sort the table"),
+        (lambda: Schedule.from_table([0, 1], [1.0, 0.0]), "drop the rows where the rate is zero"),
+        (lambda: Schedule.from_table([0, 1], [1.0]), "two columns of equal length"),
+        (lambda: Schedule.from_json({"steps": 3}), "missing"),
+        (lambda: Schedule.constant(1.0, 10).join(Schedule.constant(2.0, 10), 10), "at a step in 1..9, got 10"),
+    ],
+)
+def test_bad_schedules_say_what_to_do(make, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

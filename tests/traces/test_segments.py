@@ -1,0 +1,148 @@
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline import InputError, Objective, Schedule, Trace
+from paceline.traces import Clock, Cutting, Linear, Segment, Shape
+
+LOSS = Objective()
+
+
+def cutting(
+    points=(0, 40, 80, 120), *, order=1, clock="step", base: Shape | None = None, objective=LOSS
+) -> Cutting:
+    return Cutting(Clock(clock, 120), None if points is None else np.array(points), order, base, objective)
+
+
+@st.composite
+def recorded(draw: st.DrawFn) -> Trace:
+    steps = sorted(draw(st.sets(st.integers(0, 120), min_size=2, max_size=40)))
+    values = draw(st.lists(st.floats(-5, 5), min_size=len(steps), max_size=len(steps)))
+    schedule = Schedule([0.1, 0.01, 0.2], [0, 40, 80, 120])
+    return Trace(np.array(steps), np.array(values), schedule, name="run")
+
+
+@given(recorded())
+def test_every_observation_but_the_first_is_counted_once_and_values_are_kept(trace: Trace) -> None:
+    segments = cutting().cut(trace)
+    assert sum(s.moments.n for s in segments) == len(trace.steps) - 1
+    rebuilt = np.concatenate([s.start_values[0] + s.residuals for s in segments])
+    np.testing.assert_allclose(-rebuilt, trace.values[1:], atol=1e-12)
+    for s in segments:
+        assert np.all(s.elapsed > 0)
+        sums = (
+            len(s.elapsed),
+            s.residuals.sum(),
+            s.elapsed.sum(),
+            s.residuals @ s.residuals,
+            s.residuals @ s.elapsed,
+            s.elapsed @ s.elapsed,
+        )
+        np.testing.assert_allclose(astuple(s.moments), sums, rtol=1e-12, atol=1e-12)
+
+
+def same(a: Segment, b: Segment) -> bool:
+    facts = ("trace", "start", "stop", "start_values", "controls", "failed", "first")
+    return all(getattr(a, f) == getattr(b, f) for f in facts) and np.allclose(
+        astuple(a.moments), astuple(b.moments), atol=1e-12
+    )
+
+
+@given(recorded(), st.data())
+def test_growing_a_trace_gives_the_same_intervals_as_cutting_it_whole(trace: Trace, data: st.DataObject) -> None:
+    settings = cutting(order=2)
+    count = data.draw(st.integers(1, len(trace.steps) - 1))
+    before = settings.cut(trace.head(count))
+    known = before[-1] if before else None
+    after = settings.cut(trace, known)
+    grown = before[:-1] if known and after and after[0].start == known.start else before
+    whole = settings.cut(trace)
+    assert len([*grown, *after]) == len(whole)
+    assert all(same(a, b) for a, b in zip([*grown, *after], whole, strict=True))
+
+
+def test_irregular_steps_move_borders_to_the_last_observation_before_them() -> None:
+    trace = Trace(np.array([0, 35, 50, 90, 120]), np.arange(5.0), Schedule([0.1, 0.01, 0.2], [0, 40, 80, 120]))
+    segments = cutting().cut(trace)
+    assert [(s.start, s.stop) for s in segments] == [(0, 35), (35, 50), (50, 120)]
+    # 35..50 holds 5 steps at 0.1 and 10 at 0.01
+    assert segments[1].controls[0] == pytest.approx((5 * -1 + 10 * -2) / 15)
+
+
+def test_a_rate_that_varies_inside_an_interval_counts_by_its_mean_log() -> None:
+    schedule = Schedule.of("linear", 1.0, 120)
+    trace = Trace(np.arange(0, 121, 20), np.arange(7.0), schedule)
+    rate, multiplier = cutting().cut(trace), cutting(base=Linear()).cut(trace)
+    assert rate[1].controls[0] == pytest.approx(np.log10(schedule(np.arange(40, 80))).mean(), abs=1e-4)
+    assert multiplier[1].controls[0] == 0.0
+
+
+def test_forks_and_their_parent_count_nothing_twice_and_share_the_anchor() -> None:
+    schedule = Schedule.constant(0.1, 120)
+    parent = Trace(np.arange(0, 121, 10), np.linspace(3, 1, 13), schedule, name="a")
+    forks = [parent.fork(np.arange(60, 121, 10), np.full(7, 2.0 + i), schedule, at=50, name=f"b{i}") for i in range(3)]
+    settings = cutting(order=2)
+    own = [s for fork in forks for s in settings.cut(fork)]
+    assert sum(s.moments.n for s in own) == 3 * 7
+    firsts = [s for s in own if s.start == 50]
+    assert len(firsts) == 3
+    assert all(s.start_values[0] == -parent.values[5] for s in firsts)
+    assert all(s.start_values[1] == -parent.values[4] for s in firsts)
+    assert not any(s.first for s in own)
+
+
+def test_history_of_higher_orders_repeats_the_oldest() -> None:
+    trace = Trace(np.arange(0, 121, 20), np.arange(7.0), Schedule([0.1, 0.01, 0.001], [0, 40, 80, 120]))
+    segments = cutting(order=3).cut(trace)
+    assert segments[0].start_values == (0.0, 0.0, 0.0)
+    assert segments[2].start_values == (-4.0, -2.0, 0.0)
+    np.testing.assert_allclose(segments[2].controls, [-3, -2, -1])
+    np.testing.assert_allclose(segments[0].controls, [-1, -1, -1])
+
+
+def test_the_log_clock_starts_at_one_percent() -> None:
+    clock = Clock("log", 1000)
+    assert clock.origin == 10
+    np.testing.assert_allclose(clock(np.array([0, 10, 100, 1000])), np.log([1, 1, 10, 100]))
+    assert clock.equal(2).tolist() == [10, 100, 1000]
+    trace = Trace(np.array([0, 5, 10, 100, 550, 1000]), np.arange(6.0), Schedule.constant(0.1, 1000))
+    segments = Cutting(clock, clock.equal(2), 1, None, Objective()).cut(trace)
+    assert [(s.start, s.stop, s.moments.n) for s in segments] == [(10, 100, 1), (100, 1000, 2)]
+
+
+def test_without_points_a_run_is_cut_where_its_rate_changes_or_into_twenty() -> None:
+    own = cutting(points=None).cut(Trace(np.arange(121), np.arange(121.0), Schedule([1.0, 2.0], [0, 30, 120])))
+    assert [s.start for s in own] == [0, 30]
+    assert len(cutting(points=None).cut(Trace(np.arange(121), np.arange(121.0), Schedule.constant(1.0, 120)))) == 20
+
+
+def failing(values, **fields) -> list[Segment]:
+    steps = 20 * np.arange(len(values))
+    return cutting().cut(Trace(steps, np.array(values), Schedule.constant(0.1, 120), **fields))
+
+
+def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
+    assert [s.failed for s in failing([3.0, 2.0, 2.0, 1.0])] == [False, False]
+    diverged = failing([3.0, 2.0, 2.0, 2.0, np.nan], failed=True)
+    assert [(s.start, s.moments.n, s.failed) for s in diverged] == [(0, 2, False), (40, 1, True)]
+    at_once = failing([3.0, 2.0, 2.0, np.inf], failed=True)
+    assert [(s.start, s.moments.n, s.failed) for s in at_once] == [(0, 2, False), (40, 0, True)]
+    assert failing([np.nan], failed=True) == []
+    spiked = failing([3.0, 2.0, 2.0, 3.5, 1.0])
+    assert [s.failed for s in spiked] == [False, True]
+    assert not any(s.failed for s in failing([-3.0, -2.0, -1.0, -0.5, 5.0]))  # no ratio of values that are not positive
+
+
+def test_spikes_of_a_log_loss_are_ratios_too() -> None:
+    trace = Trace(np.array([0, 20, 40]), np.array([1.0, 1.6, 0.9]), Schedule.constant(0.1, 120))
+    assert cutting(objective=Objective(transform="log")).cut(trace)[0].failed
+    calm = Trace(np.array([0, 20, 40]), np.array([1.0, 1.4, 0.9]), Schedule.constant(0.1, 120))
+    assert not cutting(objective=Objective(transform="log")).cut(calm)[0].failed
+
+
+def test_bad_clocks_say_what_to_do() -> None:
+    with pytest.raises(InputError, match="between 1 and the 10 steps of the run, got 20"):
+        Clock("step", 10).equal(20)
