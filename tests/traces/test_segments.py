@@ -11,9 +11,7 @@ from paceline.traces import Clock, Cutting, Linear, Segment, Shape
 LOSS = Objective()
 
 
-def cutting(
-    points=(0, 40, 80, 120), *, order=1, clock="step", base: Shape | None = None, objective=LOSS
-) -> Cutting:
+def cutting(points=(0, 40, 80, 120), *, order=1, clock="step", base: Shape | None = None, objective=LOSS) -> Cutting:
     return Cutting(Clock(clock, 120), None if points is None else np.array(points), order, base, objective)
 
 

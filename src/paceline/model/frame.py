@@ -24,7 +24,7 @@ Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
 class Ahead:
     """Intervals still to come: borders in steps, rates in [0, 1], lengths in mean intervals."""
 
-    edges: Int[np.ndarray, "intervals+1"]
+    edges: Int[np.ndarray, "borders"]
     unit_lr: Float[np.ndarray, "intervals"]
     lengths: Float[np.ndarray, "intervals"]
 

@@ -22,18 +22,18 @@ def zeros(*shape: int) -> Tensor:
     return torch.zeros(shape, dtype=torch.float64)
 
 
-def try_cholesky(a: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"] | None:
+def try_cholesky(a: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"] | None:
     """Lower factor L with L L' = a, or None where a is not positive definite."""
     factor, info = torch.linalg.cholesky_ex(a)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return None if bool(info.any()) else factor  # pyright: ignore
 
 
-def lower_solve(factor: Float[Tensor, "*b n n"], right: Float[Tensor, "*b n k"]) -> Float[Tensor, "*b n k"]:
+def lower_solve(factor: Float[Tensor, "... n n"], right: Float[Tensor, "... n k"]) -> Float[Tensor, "... n k"]:
     """L^-1 right, for a lower triangular L."""
     return torch.linalg.solve_triangular(factor, right, upper=False)  # pyright: ignore
 
 
-def solve(a: Float[Tensor, "*b n n"], right: Float[Tensor, "*b n k"]) -> Float[Tensor, "*b n k"]:
+def solve(a: Float[Tensor, "... n n"], right: Float[Tensor, "... n k"]) -> Float[Tensor, "... n k"]:
     """a^-1 right."""
     return torch.linalg.solve(a, right)  # pyright: ignore
 

@@ -149,7 +149,7 @@ def _coupled_target(prior: Projection, slope: Tensor, b: Tensor, hessian: Tensor
     thinned = solve(one + precision @ nugget, torch.cat([precision, centred[..., None]], -1))
     weighted = prior.w[:, None] * thinned[..., :p].permute(1, 2, 0)[:, :, None, :]
     gram = (weighted @ prior.w.mT).transpose(1, 2).reshape(p * m, p * m)
-    right = (prior.w @ thinned[..., p].T[..., None]).reshape(p * m)
+    right = (prior.w @ thinned[..., p].T[..., None]).reshape(p * m, 1)
     v = solve(eye(p * m) + gram, right).reshape(p, m, 1)
     signal = (prior.w.mT @ v)[..., 0].T
     effect = nugget @ solve(one + precision @ nugget, (centred[..., None] - precision @ signal[..., None]))
@@ -234,7 +234,9 @@ class Posterior:
 
     def mean(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b"]:
         """mu at points with these features."""
-        flat = (features.flatten(1, -2) @ self.whitened_mean[..., None])[..., 0] + self.hyper.mean[:, None]
+        flat = (features.reshape(len(features), -1, features.shape[-1]) @ self.whitened_mean[..., None])[
+            ..., 0
+        ] + self.hyper.mean[:, None]
         return flat.reshape(features.shape[:-1])
 
     def explained(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b m"]:
@@ -242,7 +244,7 @@ class Posterior:
 
         Sigma(z, z') = k(z, z') - features(z)' explained(z').
         """
-        return (features.flatten(1, -2) @ self.shrinkage).reshape(features.shape)
+        return (features.reshape(len(features), -1, features.shape[-1]) @ self.shrinkage).reshape(features.shape)
 
     def marginal(self, z: Float[Tensor, "*b d"]) -> tuple[Float[Tensor, "p *b"], Float[Tensor, "p *b"]]:
         """Mean and variance of f(z), without the random effect."""
