@@ -136,3 +136,19 @@ def test_one_step_quantiles_agree_with_monte_carlo(name: str, alpha: float, rng:
     below = (samples <= exact[:, None]).double().mean(1)
     error = 4 * np.sqrt(alpha * (1 - alpha) / draws)
     np.testing.assert_allclose(below.numpy(), alpha, atol=error)
+
+
+def test_points_that_all_but_coincide_do_not_blow_up(model: TraceModel) -> None:
+    count, draws = 60, 50
+    drawn = draw_path(
+        model.given.repeated(draws),
+        link_of("linear"),
+        start_values=torch.full((draws, 1), 3.0).double(),
+        past_lr=torch.zeros(0).double(),
+        unit_lr=torch.full((count,), 0.5).double(),
+        lengths=torch.full((count,), 1e-9).double(),
+        task=None,
+        normals=Normals.of(1, draws, count, torch.Generator().manual_seed(1)),
+    )
+    spread = float((model.posterior.hyper.variance + model.posterior.hyper.nugget).sqrt())
+    assert float((drawn.latents - model.posterior.hyper.mean).abs().max()) < 8 * spread

@@ -47,7 +47,7 @@ class FailureModel:
     def fit(
         cls,
         inputs: Float[np.ndarray, "n d"],
-        failed: Bool[np.ndarray, "n"],
+        failed: Bool[np.ndarray, "labels"],
         *,
         inducing: int = 150,
         start: "FailureModel | None" = None,

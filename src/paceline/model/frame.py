@@ -71,7 +71,8 @@ class Frame:
 
     def elapsed(self, start: "int | np.ndarray", stop: "int | np.ndarray") -> Float[np.ndarray, "..."]:
         """Time from one step to another, in mean intervals."""
-        return (self.cutting.clock(np.asarray(stop)) - self.cutting.clock(np.asarray(start))) / self.scaling.interval
+        gap = self.cutting.clock(np.asarray(stop)) - self.cutting.clock(np.asarray(start))
+        return np.asarray(gap / self.scaling.interval)
 
     def ahead(self, schedule: Schedule, start: Trace | None, stop: int | None = None) -> Ahead:
         """The intervals of a schedule after the run so far; the last is the one that holds `stop`."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from paceline.model.kernels import covariance
 from paceline.model.linalg import lower_solve, zeros
 from paceline.model.links import Link
-from paceline.model.posterior import Posterior
+from paceline.model.posterior import JITTER, Posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,15 +63,16 @@ class Conditioned:
         features = posterior.features(z)
         explained = posterior.explained(features)
         mean = posterior.mean(features)
-        variance = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1)) - (features * explained).sum(-1)
-        if self.points.shape[-2] == 0:
-            nothing = zeros(*mean.shape, 0)
-            return Look(self, z, features, mean, variance.clamp_min(1e-12), nothing)
-        cross = covariance(posterior.hyper, self.points, z[..., None, :])[..., 0]
-        cross = cross - (self.features @ explained[..., None])[..., 0]
-        row = lower_solve(self.chol, cross[..., None])[..., 0]
-        mean = mean + (row * self.whitened).sum(-1)
-        return Look(self, z, features, mean, (variance - row.square().sum(-1)).clamp_min(1e-12), row)
+        prior = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1))
+        variance = prior - (features * explained).sum(-1)
+        row = zeros(*mean.shape, 0)
+        if self.points.shape[-2]:
+            cross = covariance(posterior.hyper, self.points, z[..., None, :])[..., 0]
+            cross = cross - (self.features @ explained[..., None])[..., 0]
+            row = lower_solve(self.chol, cross[..., None])[..., 0]
+            mean, variance = mean + (row * self.whitened).sum(-1), variance - row.square().sum(-1)
+        # points may all but coincide where a trace is flat; below this floor rounding errors would grow from row to row
+        return Look(self, z, features, mean, torch.maximum(variance, JITTER * prior), row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -45,6 +45,10 @@ class Sites:
         """A natural-gradient step of length `rate`."""
         return Sites(self.a + rate * (target.a - self.a), self.b + rate * (target.b - self.b))
 
+    def rows(self, index: Int[Tensor, "k"]) -> "Sites":
+        """The sites of some of the rows."""
+        return Sites(self.a[:, index], self.b[:, index])
+
     def joined(self, other: "Sites") -> "Sites":
         """The sites of both sets of rows."""
         return Sites(torch.cat([self.a, other.a], 1), torch.cat([self.b, other.b], 1))

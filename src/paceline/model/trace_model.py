@@ -29,6 +29,8 @@ from paceline.model.quantiles import increment_quantile
 from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
 
+MANY = 2_000  # intervals above which hyperparameters are first learnt from a part of them
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -133,15 +135,18 @@ class TraceModel:
         hyper = Hyperparameters.start(
             centre, 2 * cutting.order, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
         )
-        inputs = frame.inputs(used)
+        inputs, sites, most = frame.inputs(used), _sites_near(likelihood, guess), 60
+        inducing = farthest_points(inputs, settings.inducing)
+        if len(used) > MANY:
+            # hyperparameters are learnt well from some of very many intervals; a few steps on all of them finish
+            some = torch.unique(torch.cat([inducing, torch.linspace(0, len(used) - 1, MANY // 2).long()]))
+            part = farthest_points(inputs[some], settings.inducing)
+            rough = fit_posterior(
+                inputs[some], likelihood.rows(some), hyper, sites.rows(some), inducing=part, centre=centre
+            )
+            hyper, most = rough.hyper, 2
         posterior = fit_posterior(
-            inputs,
-            likelihood,
-            hyper,
-            _sites_near(likelihood, guess),
-            inducing=farthest_points(inputs, settings.inducing),
-            centre=centre,
-            watch=watch,
+            inputs, likelihood, hyper, sites, inducing=inducing, centre=centre, most=most, watch=watch
         )
         given, law = Conditioned.on_nothing(posterior), frame.start_law(segments)
         return cls(frame, link, settings, segments, likelihood, given, law, centre)
@@ -166,7 +171,7 @@ class TraceModel:
             return self._cold(self.frame.cutting, self.link, segments, self.frame.tasks, self.settings)
         used, sites = _usable(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
-        likelihood, sites = self.likelihood.rows(kept), Sites(sites.a[:, kept], sites.b[:, kept])
+        likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
         if new:
             added = TraceLikelihood.of(new, self.link, self.frame.scaling, anchor_noise=likelihood.anchor_noise)
             likelihood, sites = likelihood.joined(added), sites.joined(_sites_near(added, added.least_squares()))

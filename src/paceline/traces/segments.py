@@ -44,7 +44,7 @@ class Clock:
     def __call__(self, step: Float[np.ndarray, "*s"] | Int[np.ndarray, "*s"]) -> Float[np.ndarray, "*s"]:
         """Clock reading at a step: 0 at the origin, increasing."""
         at = np.maximum(np.asarray(step, dtype=float), self.origin)
-        return at if self.name == "step" else np.log(at / self.origin)
+        return np.asarray(at if self.name == "step" else np.log(at / self.origin))
 
     def equal(self, intervals: int) -> Int[np.ndarray, "points"]:
         """Change points of intervals that are equal on this clock."""
