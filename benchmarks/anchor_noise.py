@@ -54,6 +54,7 @@ def runs_of_one_interval(family: DrawnFamily, rng: np.random.Generator, count: i
 
 
 def main() -> None:
+    torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", type=int, default=12)
     options = parser.parse_args()

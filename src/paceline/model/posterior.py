@@ -12,8 +12,7 @@ the first is warm. Hyperparameters follow the profiled bound by L-BFGS; at the o
 partial one (envelope theorem). Everything is float64.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +22,7 @@ from torch import Tensor
 
 from paceline.errors import FitError
 from paceline.model.kernels import Hyperparameters, covariance, log_prior
-from paceline.model.linalg import eye, lower_solve, solve, tensor, try_cholesky, zeros
+from paceline.model.linalg import eye, few_threads, lower_solve, solve, tensor, try_cholesky, zeros
 
 ExpectedLogLikelihood = Callable[[Float[Tensor, "p n"], Float[Tensor, "p n"]], Float[Tensor, ""]]
 JITTER = 1e-6  # relative to the prior variance
@@ -270,17 +269,6 @@ def farthest_points(inputs: Float[Tensor, "n d"], most: int) -> Int[Tensor, "cho
     return torch.tensor(chosen)
 
 
-@contextmanager
-def _threads_for(work: float) -> Generator[None]:
-    """One thread for small matrices, where handing out the work costs more than doing it; as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if work < 1e8 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def fit_posterior(
     inputs: Float[Tensor, "n d"],
     likelihood: ExpectedLogLikelihood,
@@ -327,7 +315,7 @@ def fit_posterior(
             watch(bound)
         return -score, -gradient.numpy()
 
-    with _threads_for(float(len(inputs)) * len(z) ** 2):
+    with few_threads(work=len(inputs) * len(z) ** 2):
         if most > 0:
             from scipy.optimize import minimize  # imported when first needed: it takes as long as all of numpy
 

@@ -20,7 +20,7 @@ from paceline.model.forecast import Forecast
 from paceline.model.frame import Frame, Intervals, Past, cutting_for
 from paceline.model.kernels import Hyperparameters
 from paceline.model.likelihood import TraceLikelihood
-from paceline.model.linalg import tensor, zeros
+from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
 from paceline.model.paths import Conditioned, Draw, Normals, draw_path
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
@@ -139,7 +139,7 @@ class TraceModel:
         inducing = farthest_points(inputs, settings.inducing)
         if len(used) > MANY:
             # hyperparameters are learnt well from some of very many intervals; a few steps on all of them finish
-            some = torch.unique(torch.cat([inducing, torch.linspace(0, len(used) - 1, MANY // 2).long()]))
+            some = torch.linspace(0, len(used) - 1, MANY // 2).long()
             part = farthest_points(inputs[some], settings.inducing)
             rough = fit_posterior(
                 inputs[some], likelihood.rows(some), hyper, sites.rows(some), inducing=part, centre=centre
@@ -239,7 +239,8 @@ class TraceModel:
             )
         random = torch.Generator().manual_seed(0) if generator is None else generator
         stop = int(at[-1])
-        drawn = self.draw(schedule, start=start, task=task, draws=draws, generator=random, stop=stop)
+        with few_threads():
+            drawn = self.draw(schedule, start=start, task=task, draws=draws, generator=random, stop=stop)
         edges = self.frame.ahead(schedule, start, stop).edges
         interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
         elapsed = tensor(self.frame.elapsed(edges[interval], at))
@@ -334,10 +335,12 @@ class TraceModel:
         task = self.frame.task_number(start.task)
         if task is not None:
             columns.append(torch.tensor(float(task), dtype=torch.float64))
-        look = self.given.repeated(len(x)).look(torch.stack([column.expand_as(x) for column in columns], -1))
-        spread = look.variance + self.posterior.hyper.nugget[:, None]
-        elapsed = tensor(self.frame.elapsed(start.last_step, end))
-        return self.frame.to_user(level + increment_quantile(self.link, alpha, look.mean, spread, elapsed))
+        with few_threads():
+            look = self.given.repeated(len(x)).look(torch.stack([column.expand_as(x) for column in columns], -1))
+            spread = look.variance + self.posterior.hyper.nugget[:, None]
+            elapsed = tensor(self.frame.elapsed(start.last_step, end))
+            gain = increment_quantile(self.link, alpha, look.mean, spread, elapsed)
+        return self.frame.to_user(level + gain)
 
     def fit_failures(self, *, start: FailureModel | None = None) -> FailureModel:
         """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""

@@ -1,5 +1,6 @@
-"""Problems with known answers, for tests, benchmarks and first steps."""
+"""Problems with known answers, and small real ones, for tests, benchmarks and first steps."""
 
+from paceline.problems.digits import train_digits
 from paceline.problems.drawn import DrawnFamily
 
-__all__ = ["DrawnFamily"]
+__all__ = ["DrawnFamily", "train_digits"]
