@@ -1,0 +1,40 @@
+"""What the documents show is run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_code_in_the_readme_runs(block: str) -> None:
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_documents_exist_where_they_are_linked() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_notation_names_things_that_exist() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    for row in (ROOT / "docs" / "notation.md").read_text().splitlines():
+        if row.startswith("|") and row.count("|") > 3:
+            for name in re.findall(r"`([A-Za-z_.]+)`", row.split("|")[2]):
+                assert name.split(".")[-1] in source, f"notation.md names {name}"
+
+
+@pytest.mark.parametrize("command", ["anchor_noise --families 2", "fit_growth --one exponential 100"])
+def test_benchmarks_run(command: str) -> None:
+    name, *options = command.split()
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *options], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout
