@@ -30,7 +30,8 @@ check: install
 
 bench: install
 	@for name in $$(cd benchmarks && ls *.py | grep -v '^_' | sed 's/\.py$$//'); do \
-		echo "== benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+		echo "== benchmarks.$$name"; \
+		$(BIN)/python -W ignore -m benchmarks.$$name | tee benchmarks/results/$$name.txt || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build

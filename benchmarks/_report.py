@@ -2,8 +2,10 @@
 
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +29,11 @@ def mean_and_interval(values: np.ndarray) -> tuple[float, float, float]:
 def machine() -> str:
     """What a timing depends on."""
     names = ", ".join(f"{name} {version(name)}" for name in ("torch", "gpytorch", "scipy", "numpy"))
-    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {names}"
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return f"commit {commit}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {names}"
 
 
 def result(name: str, value: float) -> None:

@@ -11,7 +11,7 @@ import argparse
 import numpy as np
 import torch
 
-from benchmarks._report import mean_and_interval, print_results, result, table
+from benchmarks._report import machine, mean_and_interval, print_results, result, table
 from paceline import Trace, TraceModel
 from paceline.problems import DrawnFamily
 from paceline.traces import Objective, Schedule
@@ -55,6 +55,7 @@ def runs_of_one_interval(family: DrawnFamily, rng: np.random.Generator, count: i
 
 def main() -> None:
     torch.set_num_threads(1)
+    print(machine())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", type=int, default=12)
     options = parser.parse_args()

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks._data import search_runs
-from benchmarks._report import mean_and_interval, print_results, result, table
+from benchmarks._report import machine, mean_and_interval, print_results, result, table
 from paceline import Forecast, Objective, Trace, TraceModel
 from paceline.problems import DrawnFamily
 
@@ -125,6 +125,7 @@ def real(name: str, runs: list[Trace], link: str, order: int, fitted: int, teste
 
 def main() -> None:
     torch.set_num_threads(1)
+    print(machine())
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--families", type=int, default=40)
     parser.add_argument("--tested", type=int, default=60, help="real runs forecast")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks._data import llm_curves
-from benchmarks._report import print_results, result, table
+from benchmarks._report import machine, print_results, result, table
 from paceline import Objective, Trace, TraceModel
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")
@@ -47,6 +47,7 @@ def errors(model: TraceModel, curve: Trace) -> tuple[float, float, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
+    print(machine())
     objective = Objective(transform="log")
     curves = {
         name: Trace.from_table(c["step"].astype(int), c["lr"], c["loss"], name=name, objective=objective)
