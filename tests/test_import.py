@@ -17,7 +17,7 @@ before = state()
 import paceline
 for heavy in ("gpytorch", "scipy.optimize", "rich", "sklearn", "matplotlib", "paceline.model"):
     assert heavy not in sys.modules, heavy
-paceline.TraceModel, paceline.Trace, paceline.FailureModel
+paceline.TraceModel, paceline.Trace, paceline.Tuner
 assert "gpytorch" not in sys.modules and "scipy.optimize" not in sys.modules
 assert state() == before
 """

@@ -10,10 +10,15 @@ MAY_IMPORT = {
     "errors": set(),
     "traces": {"errors"},
     "model": {"errors", "traces"},
-    "problems": {"errors", "traces", "model"},
-    "__init__": {"errors", "traces", "model"},
+    "strategy": {"errors", "traces", "model"},
+    "training": {"errors", "traces"},
+    "runner": {"errors", "traces", "training"},
+    "study": {"errors", "traces"},
+    "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
+    "problems": {"errors", "traces", "model", "training"},
+    "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner"},
 }
-NUMPY_ONLY = {"traces"}
+NUMPY_ONLY = {"traces", "study"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}
 
 

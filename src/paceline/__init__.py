@@ -7,30 +7,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paceline.errors import FitError as FitError
     from paceline.errors import InputError as InputError
     from paceline.errors import PacelineError as PacelineError
-    from paceline.model import FailureModel as FailureModel
     from paceline.model import Forecast as Forecast
     from paceline.model import TraceModel as TraceModel
+    from paceline.strategy import Dynamic as Dynamic
+    from paceline.study import Study as Study
     from paceline.traces import LearningRateRange as LearningRateRange
     from paceline.traces import Objective as Objective
     from paceline.traces import Schedule as Schedule
     from paceline.traces import Trace as Trace
+    from paceline.training import TorchTraining as TorchTraining
+    from paceline.tuner import Tuner as Tuner
+    from paceline.tuner import tune as tune
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "FailureModel": "model",
-    "FitError": "errors",
+    "Dynamic": "strategy",
     "Forecast": "model",
     "InputError": "errors",
     "LearningRateRange": "traces",
     "Objective": "traces",
     "PacelineError": "errors",
     "Schedule": "traces",
+    "Study": "study",
+    "TorchTraining": "training",
     "Trace": "traces",
     "TraceModel": "model",
+    "Tuner": "tuner",
+    "tune": "tuner",
 }
 
 __all__ = [*_HOME, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]

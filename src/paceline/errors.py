@@ -15,3 +15,15 @@ class InputError(PacelineError, ValueError):
 
 class FitError(PacelineError, RuntimeError):
     """A model that could not be fitted to otherwise well-formed traces."""
+
+
+class JournalError(PacelineError, RuntimeError):
+    """A study folder that cannot be read: damaged, edited, or written by a newer version."""
+
+
+class StudyLockedError(PacelineError, RuntimeError):
+    """A study that another process is writing."""
+
+
+class TrainingError(PacelineError, RuntimeError):
+    """A training that does not do what a training must: the message says what was expected of it."""

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from paceline import FailureModel, InputError
+from paceline import InputError
+from paceline.model import FailureModel
 from paceline.model.failure import failed_intervals
 from tests.model.test_likelihood import segment
 

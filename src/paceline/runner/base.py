@@ -1,0 +1,51 @@
+"""What a runner is given and what it gives back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.traces import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One interval of one fork.
+
+    Args:
+        fork: its number.
+        origin: checkpoint to begin from; None begins a new run.
+        target: checkpoint to leave behind.
+        stop: the step to train to.
+        schedule: the learning rate.
+        seed: start all randomness anew from this seed, for a clone; None goes on with the state's own.
+    """
+
+    fork: int
+    origin: Path | None
+    target: Path
+    stop: int
+    schedule: Schedule
+    seed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an interval showed; `failure` is empty where it was finished."""
+
+    fork: int
+    steps: tuple[int, ...]
+    values: dict[str, tuple[float, ...]]
+    failure: str = ""
+
+
+class Runner(ABC):
+    """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk."""
+
+    @abstractmethod
+    def prepare(self, start: Path) -> None:
+        """Write the state that every new run begins from, unless it is there."""
+
+    @abstractmethod
+    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
+        """Run all tasks."""

@@ -1,0 +1,68 @@
+"""Forks in turn, in this process, on any device. One training serves all of them: a fork's state is its checkpoint."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from paceline.errors import TrainingError
+from paceline.runner.base import Report, Runner, Task
+from paceline.training import Training, load_checkpoint, save_checkpoint
+from paceline.training.protocol import Reseedable
+
+
+class Local(Runner):
+    """Runs tasks one after the other.
+
+    Args:
+        make_training: builds one run; called once.
+    """
+
+    def __init__(self, make_training: Callable[[], Training]) -> None:
+        try:
+            self.training = make_training()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise TrainingError(f"the training factory raised {reason}; it is called with nothing") from error
+        if not isinstance(self.training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TrainingError(
+                "the training factory must return a Training (advance, state_dict, load_state_dict), "
+                f"got {type(self.training).__name__}: return a TorchTraining or a class of your own with these methods"
+            )
+        self._holds: Path | None = None
+
+    def prepare(self, start: Path) -> None:
+        """Keep the state of the untrained run."""
+        if not start.exists():
+            save_checkpoint(self.training.state_dict(), start)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
+        """Run all tasks in turn."""
+        for task in tasks:
+            yield self._run(task)
+
+    def _run(self, task: Task) -> Report:
+        steps, columns = list[int](), dict[str, list[float]]()
+        try:
+            if (task.origin is not None and task.origin != self._holds) or task.seed is not None:
+                assert task.origin is not None
+                self.training.load_state_dict(load_checkpoint(task.origin))
+            self._holds = None
+            if task.seed is not None and isinstance(self.training, Reseedable):
+                self.training.reseed(task.seed)
+            for step, value in self.training.advance(task.schedule, task.stop):
+                steps.append(int(step))
+                for of, number in value.items() if isinstance(value, dict) else [("raw", value)]:
+                    columns.setdefault(of, []).append(float(number))
+            if not steps:
+                failure = f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
+                return Report(task.fork, (), {}, failure)
+            save_checkpoint(self.training.state_dict(), task.target)
+            self._holds = task.target
+        except TrainingError:
+            raise
+        except Exception as error:  # a fork that breaks is data; the others go on
+            return Report(task.fork, tuple(steps), _whole(columns), f"{type(error).__name__}: {error}")
+        return Report(task.fork, tuple(steps), _whole(columns))
+
+
+def _whole(columns: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:
+    return {of: tuple(column) for of, column in columns.items()}

@@ -1,0 +1,148 @@
+"""What a strategy sees and what it answers.
+
+A strategy is a function of the history: it holds settings, no state, and touches no file, clock or training. The same
+history gives the same decision, which is what makes a study continue after a crash as if nothing had happened.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.traces import LearningRateRange, Objective, Schedule, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be tuned.
+
+    Args:
+        lr_range: bounds of the rate (of the peak, where a strategy tunes multipliers of a base).
+        steps: length of one run.
+        objective: how values are read.
+        seed: of everything a strategy draws.
+    """
+
+    lr_range: LearningRateRange
+    steps: int
+    objective: Objective
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Run `fork` from step `start` to step `stop` at the rates of `schedule`.
+
+    A `parent` means: begin as a clone of that fork's state at `start`. Without one the fork goes on, or begins anew.
+    """
+
+    fork: int
+    parent: int | None
+    start: int
+    stop: int
+    schedule: Schedule
+    round: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fork:
+    """One fork so far: its schedule, what it observed itself, and whether it lives."""
+
+    id: int
+    parent: int | None
+    start: int
+    schedule: Schedule
+    trace: Trace | None = None
+    alive: bool = True
+    failure: str = ""
+
+    @property
+    def multiplier(self) -> float:
+        """The multiplier (the rate, on a constant base) it runs at now."""
+        return float(self.schedule.multipliers[-1])
+
+    def recent(self, share: float = 0.0) -> float:
+        """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""
+        if self.trace is None:
+            return np.nan
+        count = max(1, round(share * np.sum(self.trace.steps > self.schedule.change_points[-2])))
+        return float(np.mean(self.trace.values[-count:]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """Everything a strategy may know."""
+
+    goal: Goal
+    forks: tuple[Fork, ...] = ()
+    round: int = 0
+
+    @property
+    def alive(self) -> list[Fork]:
+        """Forks that can go on."""
+        return [fork for fork in self.forks if fork.alive]
+
+    @property
+    def step(self) -> int:
+        """Where the living forks stand."""
+        stands = [fork.trace.last_step for fork in self.forks if fork.alive and fork.trace is not None]
+        return max(stands, default=0)
+
+    def ranked(self, share: float = 0.0) -> list[Fork]:
+        """Living forks, best first; equal ones in the order of their numbers."""
+        sign = self.goal.objective.sign
+        return sorted(self.alive, key=lambda fork: (-sign * fork.recent(share), fork.id))
+
+    def traces(self) -> list[Trace]:
+        """What was observed, fork by fork."""
+        return [fork.trace for fork in self.forks if fork.trace is not None]
+
+    def with_fork(self, fork: Fork) -> "History":
+        """The history with a fork added, or replaced by its number."""
+        others = [known for known in self.forks if known.id != fork.id]
+        return replace(self, forks=tuple(sorted([*others, fork], key=lambda known: known.id)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What to do next.
+
+    Args:
+        proposals: what to run; none means the study is over.
+        drops: forks that will not go on, with the reason.
+        winner: the fork that won, where the study is over.
+        reasons: in words.
+        details: what a view needs (docs/journal.md).
+    """
+
+    proposals: tuple[Proposal, ...] = ()
+    drops: tuple[tuple[int, str], ...] = ()
+    winner: int | None = None
+    reasons: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Strategy(ABC):
+    """How to tune one run."""
+
+    @abstractmethod
+    def propose(self, history: History) -> Decision:
+        """The next decision, given everything so far; called when every open proposal has been reported on."""
+
+    @abstractmethod
+    def total_steps(self, goal: Goal) -> int:
+        """The most steps that all forks together will take."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Settings as plain data."""
+
+    def objective(self, objective: Objective) -> Objective:
+        """The objective as this strategy reads it; strategies that model a transform of the value override it."""
+        return objective

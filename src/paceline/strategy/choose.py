@@ -1,0 +1,162 @@
+"""The one question a dynamic strategy asks: at which rate should a clone of this fork run next?
+
+Answered blindly (a fixed factor up or down) or by the trace model (the rate whose forecast at the next decision has the
+best alpha-quantile). Both choose among the candidates that the guards admit.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from paceline.errors import FitError, InputError
+from paceline.model import FailureModel, TraceModel
+from paceline.strategy.base import Fork, Goal, History
+from paceline.strategy.guards import Guard, Situation
+from paceline.traces.segments import ClockName
+
+CANDIDATES = 121
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A rate, why, and what a view needs to show it."""
+
+    rate: float
+    reason: str
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """What is known when rates are chosen: the models of one decision, fitted once."""
+
+    history: History
+    model: TraceModel | None
+    failures: FailureModel | None
+
+
+class Chooser(ABC):
+    """How a clone gets its rate."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+        """Fit what the choices of one decision need."""
+
+    @abstractmethod
+    def choose(
+        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+    ) -> Choice:
+        """The rate of a clone of `parent` up to step `stop`, given the rates that other forks run at."""
+
+
+def candidates(goal: Goal, parent: Fork) -> Float[np.ndarray, "candidates"]:
+    """A grid over the bounds, even in log space, and the parent's own rate."""
+    grid = goal.lr_range.from_unit(np.linspace(0.0, 1.0, CANDIDATES))
+    return np.unique(np.append(grid, parent.multiplier))
+
+
+def admitted(rates: Float[np.ndarray, "n"], situation: Situation, guards: Sequence[Guard]) -> np.ndarray:
+    """Which candidates every guard lets pass; where none is left, guards are lifted from the last one on."""
+    for count in range(len(guards), 0, -1):
+        passed = np.all([guard.admits(rates, situation) for guard in guards[:count]], axis=0)
+        if passed.any():
+            return passed
+    return np.ones(len(rates), dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Blind(Chooser):
+    """A fixed factor: up for optimistic clones and down for the others, whichever is still free first."""
+
+    name: ClassVar[str] = "blind"
+    factor: float = 1.6
+
+    def __post_init__(self) -> None:
+        if self.factor <= 1:
+            raise InputError(f"factor must be above 1, got {self.factor}: a clone needs a rate of its own")
+
+    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+        """Nothing to learn."""
+        return Beliefs(history, None, None)
+
+    def choose(
+        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+    ) -> Choice:
+        """Up or down by the factor, clipped to the bounds."""
+        goal = beliefs.history.goal
+        sides = (1.0, -1.0) if (beliefs.history.round + (alpha > 0.5)) % 2 else (-1.0, 1.0)
+        rates = np.clip(parent.multiplier * self.factor ** np.array(sides), goal.lr_range.low, goal.lr_range.high)
+        taken = np.array([*others, parent.multiplier])
+        free = [r for r in rates if np.abs(np.log10(r / taken)).min() > 0.05]
+        rate = float(free[0] if free else rates[0])
+        return Choice(rate, f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class ByModel(Chooser):
+    """The candidate whose forecast at the next decision has the best alpha-quantile (paper, eq. ucbargmaxpart)."""
+
+    name: ClassVar[str] = "model"
+    link: str = "linear"
+    order: int = 1
+    clock: ClockName = "step"
+    inducing: int = 100
+
+    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+        """Fit the trace model, and the failure classifier where something has failed."""
+        traces = history.traces()
+        if history.goal.objective.transform == "log" and min(float(np.nanmin(t.values)) for t in traces) <= 0:
+            plain = replace(
+                history.goal.objective, transform="identity"
+            )  # a loss that is not positive has no logarithm
+            traces = [replace(trace, objective=plain) for trace in traces]
+        try:
+            model = TraceModel.fit(
+                traces,
+                intervals=borders,
+                clock=self.clock,
+                link=self.link,
+                order=self.order,
+                inducing=self.inducing,
+                lr=history.goal.lr_range,
+            )
+        except (InputError, FitError):
+            return Beliefs(history, None, None)  # nothing to learn from yet: every run failed at once
+        failures = model.fit_failures() if model.failed().any() else None
+        return Beliefs(history, model, failures)
+
+    def choose(
+        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+    ) -> Choice:
+        """Maximise the quantile over the admitted candidates."""
+        goal = beliefs.history.goal
+        rates = candidates(goal, parent)
+        if beliefs.model is None or parent.trace is None:
+            rate = float(goal.lr_range.from_unit(0.5))
+            return Choice(rate, "the middle of the bounds: there is no model yet")
+        value = parent.recent()
+        situation = Situation(parent.multiplier, value, tuple(others), alpha, beliefs.model, beliefs.failures)
+        allowed = admitted(rates, situation, guards)
+        quantile = beliefs.model.quantile(alpha, rates, start=parent.trace, stop=stop)
+        score = np.where(allowed, goal.objective.sign * quantile, -np.inf)
+        best = int(np.argmax(score))
+        details = {
+            "candidates": {
+                "rates": rates.tolist(),
+                "quantile": quantile.tolist(),
+                "alpha": alpha,
+                "admitted": allowed.tolist(),
+            }
+        }
+        if beliefs.failures is not None:
+            probability = beliefs.failures.probability(beliefs.model.failure_inputs(value, rates))
+            details["p_fail"] = {"rates": rates.tolist(), "probability": probability.tolist()}
+        score_text = f"its {alpha:.2g}-quantile at step {stop}, {quantile[best]:.4g}"
+        reason = f"{score_text}, is the best of {int(allowed.sum())} admitted rates"
+        return Choice(float(rates[best]), reason, details)

@@ -1,0 +1,276 @@
+"""Tuning one run on the fly: forks of the run try several rates, the best lead (paper, section 3).
+
+One strategy, two presets. `greedy` is the paper's Algorithm 1. `horizon` is our default: it tunes a multiplier of a
+base that decays to zero and judges forks by the loss of averaged weights, because a fork that lowers its rate always
+looks better at once, whether or not it ends better (docs/design.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import InputError
+from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
+from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
+from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan
+from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
+from paceline.traces.objective import Of, Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic(Strategy):
+    """Forks, rungs, and a question asked at each.
+
+    Args:
+        plan: how many forks live when.
+        base: the shape whose multiplier is tuned; constant tunes the rate itself.
+        chooser: how a clone gets its rate.
+        guards: which rates it may choose from.
+        alphas: orders of the quantiles that clones maximise, in turn.
+        of: which value is read, "raw" or "averaged".
+        transform: on which scale the value is modelled.
+        smooth: share of an interval's last observations that a fork's value is the mean of; 0 takes the last one.
+        first: the rates of the first forks; by default on a grid.
+        centred: the grid of first rates at the middles of equal parts of the bounds, not from bound to bound.
+    """
+
+    plan: Plan
+    base: Shape
+    chooser: Chooser
+    guards: tuple[Guard, ...]
+    alphas: tuple[float, ...]
+    of: Of = "averaged"
+    transform: Transform = "log"
+    smooth: float = 0.0
+    first: tuple[float, ...] = ()
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        if self.first and len(self.first) != self.plan.first:
+            raise InputError(f"first must name {self.plan.first} rates, one per fork, got {len(self.first)}")
+        if not self.alphas or not all(0 < alpha < 1 for alpha in self.alphas):
+            raise InputError(f"alphas must be quantile orders in (0, 1), got {self.alphas}")
+
+    @classmethod
+    def greedy(
+        cls,
+        *,
+        forks: int = 5,
+        intervals: int = 20,
+        keep_each: bool = False,
+        max_change: float = 1.0,
+        link: str = "linear",
+        order: int = 1,
+        first: Sequence[float] = (),
+    ) -> "Dynamic":
+        """Algorithm 1 of the paper, complete; `keep_each` lets every run go on with a new rate (no duplication)."""
+        plan = kept_plan(forks, intervals) if keep_each else greedy_plan(forks, intervals)
+        alphas = (0.75,) if forks == 1 else tuple((2 * i + 1) / (2 * forks) for i in range(forks))
+        return cls(
+            plan=plan,
+            base=Constant(),
+            chooser=ByModel(link=link, order=order),
+            guards=(MaxChange(max_change), FailureGuard()),
+            alphas=alphas,
+            of="raw",
+            transform="identity",
+            first=tuple(first),
+            centred=False,
+        )
+
+    @classmethod
+    def horizon(
+        cls,
+        *,
+        cost: float = 2.3,
+        forks: int | None = None,
+        base: Shape | None = None,
+        choose: str = "model",
+        max_change: float = 0.45,
+        min_separation: float = 0.12,
+        first: Sequence[float] = (),
+    ) -> "Dynamic":
+        """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices."""
+        if forks is not None and forks < 1:
+            raise InputError(f"forks must be at least 1, got {forks}")
+        plan = horizon_plan(float(max(forks, 4)) if forks is not None else cost)
+        if forks is not None and forks < 4:
+            plan = Plan(forks, tuple(Rung(r.at, forks, max(forks - 1, 0)) for r in plan.rungs), protect=True)
+        choosers: dict[str, Chooser] = {"model": ByModel(clock="log"), "blind": Blind()}
+        if choose not in choosers:
+            raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
+        return cls(
+            plan=plan,
+            base=WarmupStableDecay(warmup=0.02, decay=0.7) if base is None else base,
+            chooser=choosers[choose],
+            guards=(MaxChange(max_change), MinSeparation(min_separation), FailureGuard()),
+            alphas=(0.5, 0.9),
+            smooth=0.34,
+            first=tuple(first),
+        )
+
+    def objective(self, objective: Objective) -> Objective:
+        """The user's objective, read at the weights and on the scale this strategy wants."""
+        return Objective(objective.mode, self.transform, self.of, objective.every)
+
+    def total_steps(self, goal: Goal) -> int:
+        """The plan's cost in steps."""
+        return self.plan.total_steps(goal.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings as plain data."""
+        return {
+            "strategy": "dynamic",
+            "plan": asdict(self.plan),
+            "base": self.base.to_json(),
+            "chooser": {"name": self.chooser.name, **asdict(self.chooser)},  # pyright: ignore[reportArgumentType]
+            "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
+            **{name: getattr(self, name) for name in ("alphas", "of", "transform", "smooth", "first", "centred")},
+        }
+
+    def propose(self, history: History) -> Decision:
+        """Start, or decide at a rung, or end."""
+        if not history.forks:
+            return self._start(history.goal)
+        ranked = history.ranked(self.smooth)
+        borders = self.plan.borders(history.goal.steps)
+        if not ranked:
+            reason = "every fork failed: lower the upper bound of the rate, or check the training at a small rate"
+            return Decision(winner=None, reasons=(reason,))
+        if history.round >= len(borders) - 1:
+            best = ranked[0]
+            return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.recent(self.smooth):.6g}",))
+        return self._at_rung(history, ranked, self.plan.rungs[history.round - 1], borders)
+
+    def _start(self, goal: Goal) -> Decision:
+        """First rates on a grid, or the user's own."""
+        stop = self.plan.borders(goal.steps)[1]
+        n = self.plan.first
+        if self.first:
+            rates = np.array(self.first)
+        elif self.centred or n == 1:
+            rates = goal.lr_range.from_unit((np.arange(n) + 0.5) / n)
+        else:
+            rates = goal.lr_range.from_unit(np.linspace(0.0, 1.0, n))
+        proposals = tuple(
+            Proposal(i, None, 0, stop, Schedule([rate], [0, stop], goal.steps, self.base), 1)
+            for i, rate in enumerate(rates)
+        )
+        listed = ", ".join(f"{rate:.3g}" for rate in rates)
+        return Decision(proposals, reasons=(f"{n} forks start at {listed}",))
+
+    def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
+        """Who goes on, who becomes a clone of the best, who is dropped."""
+        step, stop = borders[history.round], borders[history.round + 1]
+        best, winner = ranked[0], self._protected(history)
+        clones = min(rung.clones, max(rung.forks - 1, 0)) if rung.clones < rung.forks else rung.clones
+        if winner is not None and winner.alive:
+            others = [fork for fork in ranked if fork.id != winner.id]
+            kept = [winner, *others[: rung.forks - clones - 1]]
+        else:
+            kept = ranked[: rung.forks - clones]
+        beliefs = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
+        builder = _Round(history, step, stop, beliefs, self)
+        for fork in kept:
+            if self._retunes(rung):
+                builder.retune(fork, self.alphas[len(builder.proposals) % len(self.alphas)])
+            else:
+                builder.go_on(fork)
+        if not clones and rung.forks > 1 and self.plan.edge and not self._retunes(rung):
+            builder.edge(best, kept, self.plan.edge)
+        for i in range(clones):
+            builder.clone(best, self.alphas[i % len(self.alphas)])
+        return builder.decision(ranked, self.smooth)
+
+    def _retunes(self, rung: Rung) -> bool:
+        """Whether forks that go on get a new rate: only where nothing is ever cloned and nothing shrinks."""
+        return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.first for r in self.plan.rungs)
+
+    def _protected(self, history: History) -> Fork | None:
+        """The fork that was best when the first clone of a challenger was made."""
+        if not self.plan.protect:
+            return None
+        rungs = [k for k, rung in enumerate(self.plan.rungs) if rung.clones]
+        if not rungs or history.round - 1 <= rungs[0]:
+            return None
+        at = self.plan.borders(history.goal.steps)[rungs[0] + 1]
+        parents = {fork.parent for fork in history.forks if fork.parent is not None and fork.start == at}
+        return next((fork for fork in history.forks if fork.id in parents), None)
+
+
+class _Round:
+    """The proposals of one decision, as they are put together."""
+
+    def __init__(self, history: History, start: int, stop: int, beliefs: Beliefs | None, strategy: Dynamic) -> None:
+        self.history, self.start, self.stop, self.beliefs, self.strategy = history, start, stop, beliefs, strategy
+        self.proposals: list[Proposal] = []
+        self.reasons: list[str] = []
+        self.details: dict[str, Any] = {}
+        self.fresh = max(fork.id for fork in history.forks) + 1
+
+    def go_on(self, fork: Fork) -> None:
+        """A fork keeps its rate."""
+        self._propose(fork.id, None, fork, fork.multiplier)
+
+    def retune(self, fork: Fork, alpha: float) -> None:
+        """A fork goes on at a new rate."""
+        choice = self._choose(fork, alpha)
+        self._propose(fork.id, None, fork, choice.rate, choice)
+        self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
+
+    def clone(self, parent: Fork, alpha: float) -> None:
+        """A new fork begins where `parent` stands, at a rate of its own."""
+        choice = self._choose(parent, alpha)
+        self._propose(self.fresh, parent.id, parent, choice.rate, choice)
+        self.reasons.append(
+            f"fork {self.fresh} begins as a clone of fork {parent.id} at {choice.rate:.3g}: {choice.reason}"
+        )
+        self.fresh += 1
+
+    def edge(self, best: Fork, kept: list[Fork], decades: float) -> None:
+        """Look further out where the best is the lowest or the highest rate tried so far."""
+        tried = np.array([fork.multiplier for fork in self.history.forks])
+        side = int(best.multiplier >= tried.max() * (1 - 1e-9)) - int(best.multiplier <= tried.min() * (1 + 1e-9))
+        bounds = self.history.goal.lr_range
+        rate = float(np.clip(best.multiplier * 10.0 ** (side * decades), bounds.low, bounds.high))
+        if side == 0 or abs(np.log10(rate / best.multiplier)) < 0.1 or len(kept) < 2:
+            return
+        lost = next(p for p in reversed(self.proposals) if p.fork != best.id)
+        self.proposals.remove(lost)
+        self._propose(self.fresh, best.id, best, rate)
+        edge = "highest" if side > 0 else "lowest"
+        self.reasons.append(
+            f"fork {best.id} is best at the {edge} rate tried: fork {self.fresh} looks further out, at {rate:.3g}"
+        )
+        self.fresh += 1
+
+    def decision(self, ranked: list[Fork], smooth: float) -> Decision:
+        """All of it, with who is dropped."""
+        going = {p.fork for p in self.proposals}
+        drops = tuple(
+            (fork.id, f"its value {fork.recent(smooth):.6g} is behind") for fork in ranked if fork.id not in going
+        )
+        values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
+        self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
+        return Decision(
+            tuple(self.proposals),
+            drops,
+            None,
+            (f"at step {self.start}, best first: {values}", *self.reasons),
+            self.details,
+        )
+
+    def _choose(self, parent: Fork, alpha: float) -> Choice:
+        assert self.beliefs is not None
+        strategy = self.strategy
+        others = [p.schedule.multipliers[-1] for p in self.proposals]
+        return strategy.chooser.choose(self.beliefs, parent, self.stop, alpha, others, strategy.guards)
+
+    def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
+        schedule = past.schedule.extend(rate, self.stop)
+        self.proposals.append(Proposal(fork, parent, self.start, self.stop, schedule, self.history.round + 1))
+        for name, value in (choice.details if choice else {}).items():
+            self.details.setdefault(name, []).append({"fork": fork, **value})

@@ -1,0 +1,30 @@
+"""What happened: a study folder with an append-only journal."""
+
+from paceline.study.events import (
+    Cloned,
+    Created,
+    Decided,
+    Dropped,
+    Event,
+    Failed,
+    Finished,
+    Observed,
+    Proposed,
+)
+from paceline.study.journal import Journal, read_journal
+from paceline.study.study import Study
+
+__all__ = [
+    "Cloned",
+    "Created",
+    "Decided",
+    "Dropped",
+    "Event",
+    "Failed",
+    "Finished",
+    "Journal",
+    "Observed",
+    "Proposed",
+    "Study",
+    "read_journal",
+]

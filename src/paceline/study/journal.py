@@ -1,0 +1,98 @@
+"""An append-only file of events: one JSON object a line, on disk before the study goes on, one writer at a time."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from paceline.errors import JournalError, StudyLockedError
+from paceline.study.events import FORMAT, Event, from_json, to_json
+
+
+def read_journal(path: Path) -> list[Event]:
+    """All whole lines, in order; a torn last line is left out."""
+    return _parse(path)[0]
+
+
+def _parse(path: Path) -> tuple[list[Event], int]:
+    """Events, and the length in bytes of what was whole."""
+    if not path.exists():
+        return [], 0
+    events, whole = list[Event](), 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            break  # torn by a crash while it was written
+        events.append(_event(path, len(events), line))
+        whole += len(line)
+    return events, whole
+
+
+def _event(path: Path, number: int, line: bytes) -> Event:
+    where = f"{path}, line {number + 1}"
+    try:
+        data: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
+    if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise JournalError(f"{where} is no event: the journal was edited or damaged, restore it")
+    if data["v"] > FORMAT:
+        raise JournalError(
+            f"{where} has format {data['v']}, this version reads up to {FORMAT}: install a newer paceline"
+        )
+    if data.get("n") != number:
+        raise JournalError(f"{where} should be event {number}, got {data.get('n')}: a line is missing or was added")
+    try:
+        return from_json(data)
+    except (JournalError, ValueError, TypeError) as error:
+        raise JournalError(f"{where}: {error}") from error
+
+
+class Journal:
+    """The writer. Holds the folder's lock while it is open; use it in a `with` block.
+
+    Args:
+        folder: the study folder; it is made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "journal.jsonl"
+        self._lock = (folder / "lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise StudyLockedError(
+                f"{folder} is being written by another process: wait for it, stop it, or choose another study folder"
+            ) from error
+        try:
+            self.events, whole = _parse(self.path)
+        except JournalError:
+            self._lock.close()
+            raise
+        self._file = self.path.open("ab")
+        if self._file.tell() > whole:
+            self._file.truncate(whole)
+
+    def append(self, event: Event) -> None:
+        """Write an event and wait until it is on disk."""
+        data = {"v": FORMAT, "n": len(self.events), **to_json(event)}
+        self._file.write(json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.events.append(event)
+
+    def close(self) -> None:
+        """Release the file and the lock."""
+        self._file.close()
+        self._lock.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

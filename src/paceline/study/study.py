@@ -1,0 +1,113 @@
+"""A study folder, to read: settings, forks with their traces, decisions, the result."""
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import JournalError
+from paceline.study.events import FORMAT, Decided, Event, Failed, Finished, Observed, Proposed
+from paceline.study.journal import read_journal
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What a study folder says. Reading it never changes it, also while it is being written.
+
+    Args:
+        path: the folder.
+        settings: what the study was asked for.
+        events: what happened so far.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+    events: tuple[Event, ...]
+
+    @classmethod
+    def open(cls, path: "str | Path") -> "Study":
+        """Read a study folder."""
+        folder = Path(path)
+        settings = read_settings(folder)
+        return cls(folder, settings["settings"], tuple(read_journal(folder / "journal.jsonl")))
+
+    @property
+    def finished(self) -> Finished | None:
+        """How it ended, None while it has not."""
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Finished) else None
+
+    @property
+    def decisions(self) -> list[Decided]:
+        """The decisions, in order."""
+        return [event for event in self.events if isinstance(event, Decided)]
+
+    @property
+    def proposals(self) -> list[Proposed]:
+        """The proposals, in order."""
+        return [event for event in self.events if isinstance(event, Proposed)]
+
+    @property
+    def reports(self) -> list["Observed | Failed"]:
+        """What came back, in order."""
+        return [event for event in self.events if isinstance(event, Observed | Failed)]
+
+    def checkpoint(self, fork: int, step: int) -> Path:
+        """Where the state of a fork at a step lies, if it is still there."""
+        return checkpoint_path(self.path, fork, step)
+
+
+def checkpoint_path(folder: Path, fork: int, step: int) -> Path:
+    """checkpoints/<fork>-<step>.pt."""
+    return folder / "checkpoints" / f"{fork}-{step}.pt"
+
+
+def write_settings(folder: Path, settings: dict[str, Any], seed: int) -> None:
+    """Write study.json, once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {
+        "format": FORMAT,
+        "paceline": _version("paceline"),
+        "versions": {"python": platform.python_version(), "torch": _version("torch"), "numpy": _version("numpy")},
+        "seed": seed,
+        "settings": settings,
+    }
+    write_whole(folder / "study.json", (json.dumps(data, indent=1) + "\n").encode())
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Read study.json, or say what is wrong with it."""
+    path = folder / "study.json"
+    if not path.exists():
+        raise JournalError(f"{folder} is no study: expected a folder with study.json, check the path")
+    try:
+        data: dict[str, Any] = json.loads(path.read_text())
+        written = int(data["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalError(f"{path} cannot be read ({error}): it was edited or damaged, restore it") from error
+    if written > FORMAT:
+        raise JournalError(
+            f"{path} was written by paceline {data.get('paceline')} in format {written}, this version reads up to "
+            f"{FORMAT}: install a newer paceline"
+        )
+    return data
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there in full or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

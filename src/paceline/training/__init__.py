@@ -1,0 +1,7 @@
+"""Doing it, one fork: what a training must be able to do, and the one for torch."""
+
+from paceline.training.checkpoint import load_checkpoint, save_checkpoint
+from paceline.training.protocol import Observation, Training
+from paceline.training.torch_training import TorchTraining
+
+__all__ = ["Observation", "TorchTraining", "Training", "load_checkpoint", "save_checkpoint"]

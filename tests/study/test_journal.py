@@ -1,0 +1,153 @@
+import json
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline import Schedule
+from paceline.errors import JournalError, StudyLockedError
+from paceline.study import (
+    Cloned,
+    Created,
+    Decided,
+    Dropped,
+    Event,
+    Failed,
+    Finished,
+    Journal,
+    Observed,
+    Proposed,
+    Study,
+    read_journal,
+)
+from paceline.study.events import from_json, to_json
+from paceline.study.study import write_settings
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "journal-1.jsonl"
+SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
+EVENTS: list[Event] = [
+    Created({"lr": [1e-4, 1e-1], "steps": 100}),
+    Decided(1, 0, ("two forks start",), {"proposals": 1, "ranking": [{"fork": 0, "value": 1.5}]}, 0.001),
+    Proposed(0, None, 0, 10, Schedule.constant(0.1, 100), 1),
+    Observed(0, 0, 10, (5, 10), {"raw": (2.5, 2.25), "averaged": (2.6, 2.3)}),
+    Cloned(1, 0, 10),
+    Proposed(1, 0, 10, 20, SCHEDULE, 2),
+    Failed(1, 10, 15, "the value is not finite", (12, 15), {"raw": (3.0, float("nan"))}),
+    Dropped(0, 20, "behind"),
+    Finished(None, 100, None, "raw"),
+]
+
+
+def same(a: Event, b: Event) -> bool:
+    return to_json(a) == to_json(b)
+
+
+def test_events_go_to_json_and_back() -> None:
+    for event in EVENTS:
+        again = from_json(json.loads(json.dumps(to_json(event), allow_nan=False)))
+        assert type(again) is type(event)
+        assert same(again, event)
+    failed = from_json(to_json(EVENTS[6]))
+    assert isinstance(failed, Failed)
+    assert np.isnan(failed.values["raw"][1])
+
+
+def test_the_golden_journal_of_format_1_is_read_and_written_the_same(tmp_path: Path) -> None:
+    events = read_journal(GOLDEN)
+    assert len(events) == len(EVENTS)
+    assert all(same(a, b) for a, b in zip(events, EVENTS, strict=True))
+    with Journal(tmp_path) as journal:
+        for event in EVENTS:
+            journal.append(event)
+    assert (tmp_path / "journal.jsonl").read_bytes() == GOLDEN.read_bytes()
+
+
+@given(cut=st.integers(0, 10_000))
+def test_cut_at_any_byte_it_reads_the_whole_lines_and_goes_on(
+    cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    whole = GOLDEN.read_bytes()
+    cut %= len(whole)
+    (folder / "journal.jsonl").write_bytes(whole[:cut])
+    known = whole[:cut].count(b"\n")
+    assert len(read_journal(folder / "journal.jsonl")) == known
+    with Journal(folder) as journal:
+        for event in EVENTS[known:]:
+            journal.append(event)
+    assert (folder / "journal.jsonl").read_bytes() == whole
+
+
+def edited(folder: Path, change) -> Path:
+    lines = GOLDEN.read_text().splitlines()
+    change(lines)
+    path = folder / "journal.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: lines.pop(2), "line 3 should be event 2, got 3: a line is missing or was added"),
+        (lambda lines: lines.__setitem__(3, lines[3][:-5]), "line 4 is not JSON"),
+        (lambda lines: lines.__setitem__(3, "17"), "line 4 is no event"),
+        (lambda lines: lines.__setitem__(3, lines[3].replace("observed", "obsrved")), "unknown event 'obsrved'"),
+        (
+            lambda lines: lines.__setitem__(3, lines[3].replace('"v":1', '"v":9')),
+            "format 9, this version reads up to 1",
+        ),
+        (lambda lines: lines.__setitem__(3, lines[3].replace('"stop"', '"stpo"')), "lacks the field 'stop'"),
+    ],
+)
+def test_an_edited_journal_is_refused_with_the_line(change, message: str, tmp_path: Path) -> None:
+    path = edited(tmp_path, change)
+    with pytest.raises(JournalError, match=message):
+        read_journal(path)
+    with pytest.raises(JournalError, match=message):
+        Journal(tmp_path)
+
+
+def _try_to_write(folder: str, answer: "multiprocessing.Queue[str]") -> None:
+    try:
+        Journal(Path(folder)).close()
+        answer.put("opened")
+    except StudyLockedError as error:
+        answer.put(str(error))
+
+
+def test_a_second_process_is_refused_while_the_first_writes(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    answer = context.Queue()
+    with Journal(tmp_path):
+        process = context.Process(target=_try_to_write, args=(str(tmp_path), answer))
+        process.start()
+        assert "is being written by another process: wait for it, stop it" in answer.get(timeout=60)
+        process.join()
+    with Journal(tmp_path):
+        pass
+
+
+def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:
+    write_settings(tmp_path, {"steps": 100}, seed=3)
+    with Journal(tmp_path) as journal:
+        for event in EVENTS:
+            journal.append(event)
+        study = Study.open(tmp_path)  # also while it is being written
+    assert study.settings == {"steps": 100}
+    assert study.finished is not None
+    assert (len(study.decisions), len(study.proposals), len(study.reports)) == (1, 2, 2)
+
+
+def test_what_is_no_study_or_a_newer_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"is no study: expected a folder with study\.json"):
+        Study.open(tmp_path)
+    (tmp_path / "study.json").write_text('{"format": 7, "paceline": "9.0"}')
+    with pytest.raises(JournalError, match=r"written by paceline 9.0 in format 7.*install a newer paceline"):
+        Study.open(tmp_path)
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(JournalError, match="cannot be read"):
+        Study.open(tmp_path)

@@ -1,0 +1,139 @@
+"""Exact state: a fork resumed from its checkpoint continues bit for bit."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from paceline import Schedule
+from paceline.errors import TrainingError
+from paceline.training import TorchTraining, load_checkpoint, save_checkpoint
+
+SCHEDULE = Schedule.of("linear", 1e-2, 40)
+
+
+def make(optimiser: str = "adam", *, evaluate: bool = True, loader: bool = True, **settings) -> TorchTraining:
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    y = (x.sum(1) > 0).long()
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 2))
+    for i, p in enumerate(model.parameters()):
+        nn.init.normal_(p, std=0.3, generator=torch.Generator().manual_seed(i))
+    groups = [{"params": list(model[0].parameters()), "lr": 1e-2}, {"params": list(model[3].parameters()), "lr": 1e-3}]
+    optimisers = {
+        "adam": lambda: torch.optim.Adam(groups),
+        "sgd": lambda: torch.optim.SGD(groups, momentum=0.9),
+        "adamw": lambda: torch.optim.AdamW(groups, amsgrad=True),
+    }
+    loss = nn.CrossEntropyLoss()
+    batches = (
+        DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True) if loader else [(x[:25], y[:25]), (x[25:], y[25:])]
+    )
+    return TorchTraining(
+        model,
+        optimisers[optimiser](),
+        batches=batches,
+        loss=lambda net, pair: loss(net(pair[0]), pair[1]),
+        evaluate=(lambda net: float(loss(net(x), y))) if evaluate else None,
+        every=settings.pop("every", 5),
+        **settings,
+    )
+
+
+def run(training: TorchTraining, stop: int) -> list:
+    return list(training.advance(SCHEDULE, stop))
+
+
+@pytest.mark.parametrize("loader", [True, False])
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "adamw"])
+@pytest.mark.parametrize("pause", [1, 3, 4, 17, 39])
+def test_resumed_from_a_checkpoint_it_continues_bit_for_bit(tmp_path, optimiser: str, loader: bool, pause: int) -> None:
+    whole = make(optimiser, loader=loader)
+    whole.reseed(7)
+    expected = run(whole, 40)
+    first = make(optimiser, loader=loader)
+    first.reseed(7)
+    seen = run(first, pause)
+    save_checkpoint(first.state_dict(), tmp_path / "state.pt")
+    torch.manual_seed(99)  # what others do to the global state does not matter
+    random.seed(5)
+    second = make(optimiser, loader=loader)
+    second.load_state_dict(load_checkpoint(tmp_path / "state.pt"))
+    seen += run(second, 40)
+    assert [s for s in seen if s[0] % 5 == 0] == [s for s in expected if s[0] % 5 == 0]
+    for a, b in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
+        assert bool((a == b).all())
+
+
+def test_training_leaves_the_global_random_state_alone() -> None:
+    before = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
+    training = make()
+    made = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
+    run(training, 10)
+    training.reseed(3)
+    after = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
+    assert bool((made[0] == after[0]).all())
+    assert made[1:] == after[1:]
+    assert before[1:] == after[1:]
+
+
+def test_groups_keep_their_ratio_and_follow_the_schedule() -> None:
+    training = make()
+    run(training, 10)
+    rates = [group["lr"] for group in training.optimizer.param_groups]
+    assert rates == pytest.approx([SCHEDULE(9), 0.1 * SCHEDULE(9)])
+
+
+def test_the_average_reaches_back_over_a_share_of_the_steps() -> None:
+    training = make("sgd")
+    weights, average = [], None
+    for t in range(12):
+        run(training, t + 1)
+        newest = training.model[0].weight.detach().clone()
+        weights.append(newest)
+        average = newest if average is None else average + (newest - average) / (1 + 0.15 * t)
+    torch.testing.assert_close(training.average.module[0].weight, average)
+    assert "average" in training.state_dict()
+
+
+def test_without_evaluate_it_reports_the_training_loss_and_that_of_the_average() -> None:
+    observed = run(make(evaluate=False), 12)
+    assert [step for step, _ in observed] == [5, 10, 12]
+    assert all(set(value) == {"raw", "averaged"} for _, value in observed)
+    assert [set(value) for _, value in run(make(evaluate=False, average=None), 5)] == [{"raw"}]
+
+
+def test_a_step_of_ones_own() -> None:
+    def step(model, optimizer, batch):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(batch[0]), batch[1])
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        return loss
+
+    clipped = run(make(step=step), 20)
+    assert clipped[-1][1]["raw"] < clipped[0][1]["raw"]
+
+
+def test_clones_see_other_batches_but_the_same_seed_gives_the_same() -> None:
+    def clone(seed: int) -> list:
+        training = make()
+        training.reseed(0)
+        run(training, 10)
+        training.reseed(seed)
+        return run(training, 20)
+
+    assert clone(1) == clone(1)
+    assert clone(1) != clone(2)
+
+
+def test_bad_trainings_say_what_to_do() -> None:
+    empty, model = make(), nn.Linear(1, 1)
+    empty.batches = []
+    with pytest.raises(TrainingError, match="batches gave nothing"):
+        run(empty, 5)
+    with pytest.raises(TrainingError, match="rates must be positive, got 0"):
+        TorchTraining(model, torch.optim.SGD(model.parameters(), lr=0.0), batches=[1], loss=lambda m, b: m(b))
