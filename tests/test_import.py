@@ -50,3 +50,32 @@ def test_few_public_names_and_a_clear_error() -> None:
         assert getattr(paceline, name) is not None
     with pytest.raises(AttributeError, match=r"no attribute 'Schedul': it offers .*Schedule"):
         paceline.Schedul  # noqa: B018
+
+
+WRONG_TYPES = """
+import numpy as np
+from paceline import InputError, Objective, Schedule, Trace, TraceModel
+run = Trace([0, 10, 20], [3, 2, 1], Schedule.constant(0.1, 20))
+for call, message in (
+    (lambda: TraceModel.fit(run), "put a single trace in a list"),
+    (lambda: TraceModel.fit(["a"]), "expected a list of Trace"),
+    (lambda: TraceModel.fit([run], intervals=[0, 0.25, 1]), "increasing whole steps"),
+    (lambda: TraceModel.fit([run], lr=1e-3), "a pair (low, high), got 0.001"),
+    (lambda: TraceModel.fit([run], tasks=["a", "b"]), "dimension of the embedding"),
+    (lambda: TraceModel.fit([run]).quantile(0.5, 1e-2, start=run.head(2)), "list of candidates"),
+    (lambda: Objective("smallest"), "must be one of ('min', 'max'), got 'smallest'"),
+    (lambda: Trace(["a"], [1.0], run.schedule), "must be numbers"),
+):
+    try:
+        call()
+    except InputError as error:
+        assert message in str(error), str(error)
+    else:
+        raise AssertionError(message)
+assert TraceModel.fit([run]).forecast(run.schedule, 20).mean.shape == (1,)
+assert TraceModel.fit([run], intervals=np.int64(2)).segments
+"""
+
+
+def test_values_of_the_wrong_type_say_what_to_do_without_a_type_checker() -> None:
+    run(WRONG_TYPES)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paceline import InputError, Objective, Schedule, Trace, TraceModel
-from paceline.model.links import LINKS
+from paceline.model.links import LINKS, Link
 from paceline.problems import DrawnFamily
 from paceline.traces import Linear
 
@@ -130,6 +130,10 @@ def test_multipliers_of_a_shared_base_are_the_control_and_other_bases_are_refuse
     healthy(model, Schedule.of("linear", 3e-3, 200))
     with pytest.raises(InputError, match=r"multipliers of Linear.*schedule on Cosine.*same base"):
         model.forecast(Schedule.of("cosine", 3e-3, 200))
+    with pytest.raises(InputError, match=r"multipliers of Linear.*schedule on Constant"):
+        model.update([decay(1e-2)])
+    with pytest.raises(InputError, match=r"multipliers of Linear.*schedule on Constant"):
+        model.quantile(0.5, [1e-2], start=decay(1e-2).head(5), stop=200)
     mixed = TraceModel.fit([run(1e-3, "linear"), run(1e-2, "cosine")], intervals=5)
     assert mixed.frame.cutting.base is None
     healthy(mixed, Schedule.of("exponential", 3e-3, 200))
@@ -160,6 +164,68 @@ def test_tasks_are_embedded_and_asked_for_by_name(dims: int) -> None:
     assert np.isfinite([one, two]).all()
     with pytest.raises(InputError, match=r"one of those fitted, \['a', 'b'\], got 'c'"):
         model.forecast(schedule, task="c")
+
+
+@pytest.mark.parametrize("link", ["linear", "exponential"])
+def test_models_conditioned_on_many_draws_answer_like_each_of_them(link: str) -> None:
+    runs = family(link, 5)
+    model = TraceModel.fit(runs, link=link)
+    drawn = model.draw(runs[0].schedule, draws=3)
+    rates, start = np.array([1e-3, 1e-2]), runs[1].head(21)
+    together = model.condition_on(drawn).quantile(0.7, rates, start=start)
+    assert together.shape == (3, 2)
+    for i in range(3):
+        np.testing.assert_allclose(
+            together[i], model.condition_on(drawn[i]).quantile(0.7, rates, start=start), rtol=1e-6
+        )
+
+
+class SquareRoot(Link):
+    """A family of a user's own, with one latent."""
+
+    name = "square-root"
+    latents = 1
+
+    def shape(self, f: torch.Tensor, elapsed: torch.Tensor) -> torch.Tensor:
+        return elapsed.sqrt()
+
+
+def test_a_link_of_ones_own_with_one_latent() -> None:
+    rng = np.random.default_rng(0)
+    runs = []
+    for i in range(4):
+        values = 2 - np.sqrt(STEPS / 200) + 0.001 * rng.standard_normal(len(STEPS))
+        runs.append(Trace(STEPS, values, Schedule.constant(10.0 ** -(1 + i), 200), name=str(i)))
+    model = TraceModel.fit(runs, link=SquareRoot(), intervals=[0, 200])
+    assert model.noise < 0.002
+    assert abs(model.forecast(runs[0].schedule, [100]).median[0] - (2 - np.sqrt(0.5))) < 0.01
+
+
+def test_a_run_that_blew_up_does_not_spoil_the_units() -> None:
+    healthy_runs = [decay(r, noise=0.01, seed=i) for i, r in enumerate((1e-3, 3e-3, 1e-2))]
+    values = decay(2e-2).values.copy()
+    values[10:] = 1e8
+    blown = Trace(STEPS, values, Schedule.constant(2e-2, 200))
+    schedule = Schedule.constant(3e-3, 200)
+    alone = TraceModel.fit(healthy_runs, intervals=10, lr=(1e-3, 2e-2)).forecast(schedule, [200])
+    beside = TraceModel.fit([*healthy_runs, blown], intervals=10, lr=(1e-3, 2e-2)).forecast(schedule, [200])
+    assert abs(alone.median[0] - beside.median[0]) < 0.1
+
+
+def test_the_log_clock_before_its_origin() -> None:
+    steps = np.arange(0, 1001, 5)
+    runs = [Trace(steps, 3 * np.exp(-rate * steps) + 0.5, Schedule.constant(rate, 1000)) for rate in (1e-3, 1e-2)]
+    model = TraceModel.fit(runs, clock="log", intervals=6)
+    q = model.quantile(0.5, [1e-3, 1e-2], start=runs[0].head(1))
+    assert q[1] < q[0] < 3.5
+
+
+def test_one_run_recorded_late_does_not_widen_the_start() -> None:
+    runs = [decay(r, noise=0.01, seed=i) for i, r in enumerate((1e-3, 3e-3, 1e-2))]
+    late = replace(decay(1e-2), steps=STEPS[10:], values=decay(1e-2).values[10:])
+    law = TraceModel.fit([*runs, late], intervals=10).start_law
+    assert law.step == 0
+    assert law.deviation < 0.05
 
 
 # awkward input: a clear error or a sensible model, never NaN, never a traceback from linear algebra
@@ -205,6 +271,27 @@ def test_a_trace_shorter_than_one_interval_is_a_partial_one() -> None:
     healthy(model, short.schedule, short)
 
 
+def test_values_too_large_to_square_end_a_trace_as_failed() -> None:
+    values = decay(1e-2).values.copy()
+    values[10] = 1e300
+    with pytest.raises(InputError, match="below 1e100"):
+        Trace(STEPS, values, Schedule.constant(1e-2, 200))
+    run = Trace.from_table(STEPS, np.full(len(STEPS), 1e-2), values)
+    assert run.failed
+    healthy(TraceModel.fit([run, decay(1e-3)], intervals=10), run.schedule)
+
+
+def test_a_new_run_begins_where_runs_are_first_observed() -> None:
+    steps = np.arange(500, 1001, 20)
+    late = [Trace(steps, 4 - 0.003 * steps, Schedule.constant(rate, 1000)) for rate in (0.1, 0.2)]
+    model = TraceModel.fit(late, clock="log", intervals=6)
+    assert model.start_law.step == 500
+    forecast = model.forecast(late[0].schedule, [1000])
+    assert abs(forecast.median[0] - late[0].last_value) < 0.3
+    with pytest.raises(InputError, match="at or after step 500"):
+        model.forecast(late[0].schedule, [100])
+
+
 def test_failed_runs_teach_what_they_can() -> None:
     good = [decay(r, noise=0.01) for r in (1e-3, 1e-2)]
     values = decay(3e-2).values.copy()
@@ -232,11 +319,15 @@ def test_thousands_of_intervals() -> None:
     ("call", "message"),
     [
         (lambda: TraceModel.fit([]), "at least one trace, got none"),
-        (lambda: TraceModel.fit([decay(1e-2).head(1)]), "one interval with two observations or more"),
+        (lambda: fitted().quantile(0.5, [], start=decay(1e-2).head(3)), r"candidates in \(0, inf\), got \[\]"),
+        (lambda: fitted().quantile(0.5, [0.0], start=decay(1e-2).head(3)), r"candidates in \(0, inf\), got \[0.0\]"),
+        (lambda: TraceModel.fit([decay(1e-2).head(1)]), r"got 0 interval\(s\), 0 of them failed"),
+        (lambda: TraceModel.fit([decay(1e-2, name="a"), decay(1e-3, name="a")]), r"several runs named \['a'\]: rename"),
+        (lambda: fitted().forecast(Schedule.constant(1e-2, 200), [100]).band(90), r"share in \(0, 1\), got 90"),
         (lambda: TraceModel.fit([decay(1e-2)], order=4), r"1, 2 or 3, got 4: it is q of NARX\(q\)"),
         (lambda: TraceModel.fit([decay(1e-2)], link="quadratic"), "unknown link 'quadratic': use one of linear"),
         (lambda: TraceModel.fit([decay(1e-2)], intervals=1000), "between 1 and the 200 steps of the run, got 1000"),
-        (lambda: TraceModel.fit([decay(1e-2)], intervals=[0, 50, 20]), "two increasing steps from 0 on"),
+        (lambda: TraceModel.fit([decay(1e-2)], intervals=[0, 50, 20]), "two increasing whole steps from 0 on"),
         (lambda: TraceModel.fit([decay(1e-2)], lr=(1e-1, 1e-3)), r"got \(0.1, 0.001\): swap them"),
         (lambda: TraceModel.fit([decay(1e-2)], lr=(0.0, 1e-3)), "0 < low < high"),
         (lambda: TraceModel.fit([decay(1e-2)], inducing=0), "inducing must be at least 1, got 0"),

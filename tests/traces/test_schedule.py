@@ -96,6 +96,12 @@ def test_join_follows_one_and_then_the_other(schedule: Schedule, data: st.DataOb
         )
 
 
+def test_constant_schedules_of_other_lengths_join_exactly() -> None:
+    joined = Schedule.constant(0.1, 6000).join(Schedule([0.01, 0.02], [0, 8000, 12000]), 6000)
+    assert [joined(t) for t in (5999, 6000, 8000)] == [0.1, 0.01, 0.02]
+    assert joined.change_points.tolist() == [0, 6000, 8000, 12000]
+
+
 def test_a_log_of_constant_stretches_is_piecewise_and_any_other_is_interpolated() -> None:
     steps = np.arange(0, 1000, 10)
     stretches = Schedule.from_table(steps, np.where(steps < 500, 0.1, 0.01))

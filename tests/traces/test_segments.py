@@ -134,6 +134,49 @@ def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
     assert not any(s.failed for s in failing([-3.0, -2.0, -1.0, -0.5, 5.0]))  # no ratio of values that are not positive
 
 
+def test_a_run_that_blew_up_has_failed_until_it_recovers() -> None:
+    blown = failing([3.0, 2.0, 2.0, 2.0, 1e3, 1e3, 1e3])
+    assert [(s.start, s.failed) for s in blown] == [(0, False), (40, True), (80, True)]
+    recovered = cutting(points=range(0, 121, 20)).cut(
+        Trace(20 * np.arange(7), np.array([3.0, 2.0, 9.0, 9.0, 2.0, 1.9, 1.8]), Schedule.constant(0.1, 120))
+    )
+    assert [s.failed for s in recovered] == [False, True, True, True, False, False]
+
+
+def test_noise_is_not_a_spike() -> None:
+    rng = np.random.default_rng(0)
+    steps = np.arange(121)
+    noisy = Trace(steps, 0.5 + np.abs(0.25 * rng.standard_normal(121)), Schedule.constant(0.1, 120))
+    assert not any(s.failed for s in cutting().cut(noisy))
+    noisy = Trace(steps, noisy.values + np.where(steps > 100, 50.0, 0.0), Schedule.constant(0.1, 120))
+    assert [s.failed for s in cutting().cut(noisy)] == [False, False, True]
+
+
+def test_a_failure_found_later_replaces_the_interval_that_looked_fine() -> None:
+    steps, schedule = np.arange(0, 101, 10), Schedule.constant(0.1, 120)
+    values = np.linspace(3, 2, 11)
+    known = cutting().cut(Trace(steps[:7], values[:7], schedule, name="x"))[-1]
+    values[7] = np.nan
+    (again,) = cutting().cut(Trace(steps[:8], values[:8], schedule, name="x", failed=True), known)
+    assert (again.start, again.stop, again.moments.n, again.failed) == (40, 60, 2, True)
+
+
+def test_past_the_last_change_point_intervals_go_on_at_the_same_pace() -> None:
+    trace = Trace(np.arange(0, 241, 10), np.arange(25.0), Schedule.constant(0.1, 240))
+    assert [s.start for s in cutting().cut(trace)] == [0, 40, 80, 120, 160, 200]
+    clock = Clock("log", 100)
+    log = Cutting(clock, np.array([1, 10, 100]), 1, None, LOSS)
+    assert log.points(trace.schedule, 5_000).tolist() == [1, 10, 100, 1_000, 10_000]
+
+
+def test_a_run_whose_cut_changed_is_refused() -> None:
+    run = Trace(np.arange(0, 61, 2), np.arange(31.0), Schedule.constant(0.1, 120), name="r")
+    known = cutting(points=None).cut(run)[-1]
+    longer = Trace(run.steps, run.values, Schedule([0.1, 0.2], [0, 37, 120]), name="r")
+    with pytest.raises(InputError, match=r"was cut at step 54 before .*: fit with intervals="):
+        cutting(points=None).cut(longer, known)
+
+
 def test_spikes_of_a_log_loss_are_ratios_too() -> None:
     trace = Trace(np.array([0, 20, 40]), np.array([1.0, 1.6, 0.9]), Schedule.constant(0.1, 120))
     assert cutting(objective=Objective(transform="log")).cut(trace)[0].failed

@@ -22,6 +22,25 @@ def test_a_table_with_a_value_that_is_not_finite_ends_there_as_failed() -> None:
     assert read.steps.tolist() == [0, 1, 2]
 
 
+def test_a_table_may_begin_before_the_first_value() -> None:
+    read = Trace.from_table([0, 1, 2, 3], [0.1] * 4, [np.nan, 2.0, 1.5, 1.0])
+    assert (read.steps.tolist(), read.failed) == ([1, 2, 3], False)
+
+
+def test_a_prefix_of_a_failed_run_has_not_failed() -> None:
+    run = trace(values=(3.0, 2.0, np.nan), failed=True)
+    assert run.head(3).failed
+    assert not run.head(2).failed
+
+
+def test_a_fork_of_a_fork_from_before_it_knows_only_its_own_lineage() -> None:
+    parent = trace()
+    child = parent.fork([60, 70], [5.0, 6.0], CONSTANT, at=50)
+    early = child.fork([40], [2.5], CONSTANT, at=30)
+    assert early.fork_steps() == [30]
+    assert early.path()[0].tolist() == [0, 40]
+
+
 def test_arrays_are_read_only_copies() -> None:
     values = np.array([3.0, 2.0, 1.0])
     made = trace(values=values)
@@ -54,8 +73,17 @@ def test_head_and_extend() -> None:
         (lambda: trace(steps=(0, 50, 20), name="r"), "trace 'r': steps must increase"),
         (lambda: trace(steps=(-1, 50, 100)), "whole numbers from 0 on"),
         (lambda: trace(steps=(0.5, 50, 100)), "whole numbers from 0 on"),
-        (lambda: trace(values=(1.0, np.nan, 2.0)), "values must be finite, got nan at step 50: pass failed=True"),
+        (
+            lambda: trace(values=(1.0, np.nan, 2.0)),
+            "values must be finite and below 1e100, got nan at step 50: pass failed=True",
+        ),
         (lambda: trace(values=(1.0, 2.0)), "two columns of equal length"),
+        (lambda: Trace(np.array(["a", "b"]), np.array([1.0, 2.0]), CONSTANT), "must be numbers"),
+        (
+            lambda: Trace(np.array([5, 3], dtype=np.uint64), np.array([1.0, 2.0]), CONSTANT),
+            "steps must increase, got 5 followed by 3",
+        ),
+        (lambda: Trace.from_table([0, np.nan], [0.1, 0.1], [1.0, 1.0]), "must be finite and increase"),
         (lambda: trace(steps=(), values=()), "at least one observation, got none"),
         (lambda: trace().fork([110], [1.0], CONSTANT, at=105), "among its parent's steps 0..100, got 105"),
         (lambda: trace().fork([40], [1.0], CONSTANT, at=50), "own steps lie after fork_step 50, got 40"),

@@ -74,6 +74,10 @@ class FailureModel:
         else:
             hyper = start.posterior.hyper
             known = start.posterior.sites
+            if known.a.shape[1] > len(z):
+                raise InputError(
+                    f"start must be a model of the first of these {len(z)} rows, got one of {known.a.shape[1]}"
+                )
             sites = known.joined(Sites.none(1, len(z) - known.a.shape[1]))
         return cls(
             fit_posterior(

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from paceline.errors import InputError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
@@ -34,4 +36,6 @@ class Forecast:
 
     def band(self, coverage: float) -> tuple[Float[np.ndarray, "steps"], Float[np.ndarray, "steps"]]:
         """Lower and upper end of the central band that holds a share `coverage` of the draws."""
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage is a share in (0, 1), got {coverage}: 0.9 for a 90 % band")
         return self.quantile(0.5 - coverage / 2), self.quantile(0.5 + coverage / 2)

@@ -16,6 +16,7 @@ from paceline.errors import InputError
 from paceline.model.linalg import tensor
 from paceline.traces import Clock, Cutting, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
+from paceline.traces.trace import is_sound
 
 Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
 
@@ -36,6 +37,15 @@ class Past:
     values: Float[np.ndarray, "order"]
     unit_lr: Float[np.ndarray, "rates"]
     last: Segment | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartLaw:
+    """Y_0 ~ N(mean, deviation^2), scaled, at the step where runs are first observed."""
+
+    step: int
+    mean: float
+    deviation: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,22 +79,25 @@ class Frame:
             raise InputError(f"task must be one of those fitted, {list(self.tasks)}, got {task!r}: name the run's task")
         return self.tasks.index(task)
 
+    def check_base(self, schedule: Schedule) -> None:
+        """Refuse a schedule whose multiplier is not the control of this model."""
+        if self.cutting.base is not None and schedule.tuned_base != self.cutting.base:
+            raise InputError(
+                f"this model was fitted to multipliers of {self.cutting.base}, got a schedule on {schedule.base}: "
+                "use a schedule with the same base, or fit to traces of several bases (then x is the rate itself)"
+            )
+
     def elapsed(self, start: "int | np.ndarray", stop: "int | np.ndarray") -> Float[np.ndarray, "..."]:
         """Time from one step to another, in mean intervals."""
         gap = self.cutting.clock(np.asarray(stop)) - self.cutting.clock(np.asarray(start))
         return np.asarray(gap / self.scaling.interval)
 
-    def ahead(self, schedule: Schedule, start: Trace | None, stop: int | None = None) -> Ahead:
-        """The intervals of a schedule after the run so far; the last is the one that holds `stop`."""
-        cutting = self.cutting
-        if cutting.base is not None and schedule.tuned_base != cutting.base:
-            raise InputError(
-                f"this model was fitted to multipliers of {cutting.base}, got a schedule on {schedule.base}: "
-                "forecast a schedule with the same base, or fit to traces of several bases (then x is the rate itself)"
-            )
-        begin = cutting.clock.origin if start is None else start.last_step
+    def ahead(self, schedule: Schedule, begin: int, stop: int | None = None) -> Ahead:
+        """The intervals of a schedule from step `begin` on; the last is the one that holds `stop`."""
+        self.check_base(schedule)
+        cutting, begin = self.cutting, max(begin, self.cutting.clock.origin)
         end = max(schedule.steps, begin + 1) if stop is None else max(stop, begin + 1)
-        points = cutting.points(schedule)
+        points = cutting.points(schedule, end)
         later = points[points >= end]
         last = end if stop is None else int(later[0]) if len(later) else max(end, schedule.steps)
         edges = np.concatenate([[begin], points[(points > begin) & (points < end)], [last]]).astype(int)
@@ -94,10 +107,10 @@ class Frame:
     def past(self, start: Trace) -> Past:
         """Where a run stands and came from."""
         order = self.cutting.order
-        segments = self.cutting.cut(replace(start, failed=False) if np.isfinite(start.values).all() else start)
+        segments = self.cutting.cut(replace(start, failed=False) if is_sound(start.values).all() else start)
         if not segments:
             values = start.path()[1]
-            level = self.cutting.objective.to_model(values[np.isfinite(values)][-1:])
+            level = self.cutting.objective.to_model(values[is_sound(values)][-1:])
             if not len(level):
                 raise InputError(
                     "a forecast starts from a finite value, got a run without one: forecast a new run instead"
@@ -108,10 +121,15 @@ class Frame:
         rates = self.scaling.lr_range.log10_to_unit(np.array(last.controls))[: order - 1]
         return Past(self.scaling.values(values), rates, last)
 
-    def start_law(self, segments: Sequence[Segment]) -> tuple[float, float]:
-        """Mean and deviation of Y_0 over runs that begin at the beginning, by maximum likelihood, scaled."""
-        firsts = self.scaling.values(np.array([s.start_values[0] for s in segments if s.first]))
-        return (float(firsts.mean()), float(firsts.std())) if len(firsts) else (0.5, 0.5)
+    def start_law(self, segments: Sequence[Segment]) -> StartLaw:
+        """Y_0 over runs that begin at the beginning, by maximum likelihood."""
+        firsts = [s for s in segments if s.first]
+        if not firsts:
+            return StartLaw(self.cutting.clock.origin, 0.5, 0.5)
+        latest = min(s.start for s in firsts) + 0.02 * self.cutting.clock.steps  # a run recorded late says nothing
+        firsts = [s for s in firsts if s.start <= latest]
+        values = self.scaling.values(np.array([s.start_values[0] for s in firsts]))
+        return StartLaw(int(np.median([s.start for s in firsts])), float(values.mean()), float(values.std()))
 
     def to_user(self, values: Tensor) -> Float[np.ndarray, "*shape"]:
         """Scaled values -> the user's units."""
@@ -129,9 +147,10 @@ def cutting_for(traces: Sequence[Trace], intervals: Intervals, clock: ClockName,
 def _points(intervals: Intervals, clock: Clock) -> Int[np.ndarray, "points"] | None:
     if intervals is None:
         return None
-    if isinstance(intervals, int):
-        return clock.equal(intervals)
     points = np.asarray(intervals)
-    if points.ndim != 1 or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
-        raise InputError(f"change points must be at least two increasing steps from 0 on, got {points.tolist()}")
+    if points.ndim == 0:
+        return clock.equal(int(points))
+    whole = points.ndim == 1 and np.all(points == np.round(points))
+    if not whole or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
+        raise InputError(f"change points must be at least two increasing whole steps from 0 on, got {points.tolist()}")
     return points.astype(int)

@@ -32,18 +32,16 @@ class Hyperparameters:
     def start(
         cls, means: Float[Tensor, "p"], inputs: int, *, nugget: bool, tasks: int = 0, dims: int = 0
     ) -> "Hyperparameters":
-        """Where an optimiser starts; embeddings begin on a small circle, so that no two tasks coincide."""
+        """Where an optimiser starts; embeddings begin spread over a small circle."""
         p = len(means)
-        angle = 2 * torch.pi * torch.arange(tasks, dtype=torch.float64) / max(tasks, 1)
-        circle = (
-            torch.stack([torch.cos(angle + d * torch.pi / max(dims, 1)) for d in range(dims)], -1) if dims else None
-        )
+        angle = 2 * torch.pi * (torch.arange(tasks, dtype=torch.float64) + 0.3) / max(tasks, 1)
+        phase = torch.pi * torch.arange(dims, dtype=torch.float64) / max(dims, 1)
         return cls(
             mean=means.clone(),
             log_scale=torch.full((p,), 0.3, dtype=torch.float64),
             log_nugget=torch.full((p,), -1.5 if nugget else -torch.inf, dtype=torch.float64),
             log_lengthscales=torch.full((p, inputs), -0.7, dtype=torch.float64),
-            embedding=torch.zeros(tasks, dims, dtype=torch.float64) if circle is None else 0.5 * circle,
+            embedding=0.5 * torch.cos(angle[:, None] + phase),
         )
 
     def free(self) -> Tensor:

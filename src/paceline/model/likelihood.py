@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model.linalg import eye, solve, tensor, zeros
-from paceline.model.links import Link
+from paceline.model.links import Linear, Link
 from paceline.model.quadrature import hermite
 from paceline.traces import Segment
 from paceline.traces.scaling import Scaling
@@ -61,7 +61,7 @@ class TraceLikelihood:
         units = scaling.scale ** np.array([0, 1, 0, 2, 1, 0]) * scaling.interval ** np.array([0, 0, 1, 0, 1, 2])
         n, r, t, rr, rt, tt = tensor(sums.reshape(-1, 6) / units).unbind(-1)
         share = 1 / (n + 1) if anchor_noise else torch.zeros_like(n)
-        if link.latents == 1:
+        if isinstance(link, Linear):
             cross, gram = (rt - share * r * t)[:, None], (tt - share * t * t)[:, None]
         else:
             g, rg, gg = _tabulate(segments, link, scaling)
@@ -134,15 +134,16 @@ class TraceLikelihood:
 
 
 def _tabulate(segments: Sequence[Segment], link: Link, scaling: Scaling) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums of g, r g and g^2 over each interval, for every f_2 of the grid."""
-    grid = torch.arange(GRID_SIZE, dtype=torch.float64)[:, None] * GRID_STEP + GRID_LOW
+    """Sums of g, r g and g^2 over each interval, for every f_2 of the grid; one column where there is no f_2."""
+    size = GRID_SIZE if link.latents == 2 else 1
+    grid = torch.arange(size, dtype=torch.float64)[:, None] * GRID_STEP + GRID_LOW
     row = torch.repeat_interleave(torch.tensor([s.moments.n for s in segments]))
     elapsed = tensor(np.concatenate([s.elapsed for s in segments]) / scaling.interval)
     residual = tensor(np.concatenate([s.residuals for s in segments]) / scaling.scale)
-    sums = zeros(3, GRID_SIZE, len(segments))
+    sums = zeros(3, size, len(segments))
     for begin in range(0, len(row), 20_000):
         part = slice(begin, begin + 20_000)
-        g = link.shape(grid, elapsed[part])
+        g = link.shape(grid, elapsed[part]).expand(size, -1)
         for total, term in zip(sums, (g, g * residual[part], g.square()), strict=True):
             total.index_add_(1, row[part], term)
     one, two, three = sums.transpose(1, 2).contiguous()

@@ -17,7 +17,7 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model.failure import FailureModel, failed_intervals
 from paceline.model.forecast import Forecast
-from paceline.model.frame import Frame, Intervals, Past, cutting_for
+from paceline.model.frame import Frame, Intervals, Past, StartLaw, cutting_for
 from paceline.model.kernels import Hyperparameters
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
@@ -45,7 +45,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.inducing < 1:
             raise InputError(f"inducing must be at least 1, got {self.inducing}: leave it out for the default")
-        if self.task_dims < 0:
+        if not isinstance(self.task_dims, int) or self.task_dims < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"tasks is the dimension of the embedding, at least 0, or None, got {self.task_dims}")
 
 
@@ -67,7 +67,7 @@ class TraceModel:
     segments: tuple[Segment, ...]
     likelihood: TraceLikelihood
     given: Conditioned
-    start_law: tuple[float, float]
+    start_law: StartLaw
     centre: Float[Tensor, "p"]
 
     @classmethod
@@ -125,8 +125,9 @@ class TraceModel:
         used = _usable(segments, link)
         if not used:
             raise InputError(
-                "expected at least one interval with two observations or more, got traces without: "
-                "record values more often, or pass runs that did not fail at once"
+                "expected at least one interval with two observations that did not fail, "
+                f"got {len(segments)} interval(s), {sum(s.failed for s in segments)} of them failed: "
+                "record values more often, or pass runs that went better"
             )
         frame = Frame(cutting, Scaling.of(used, settings.lr), tasks)
         likelihood = TraceLikelihood.of(used, link, frame.scaling, anchor_noise=settings.anchor_noise)
@@ -154,6 +155,7 @@ class TraceModel:
     def update(self, traces: Sequence[Trace]) -> "TraceModel":
         """The model with further observations: new traces, or longer ones of the same name. Starts warm.
 
+        Traces without a name are always new. A model conditioned on draws forgets them.
         Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
         outgrown the units they are scaled by, the model is fitted anew.
         """
@@ -161,7 +163,11 @@ class TraceModel:
         if traces[0].objective != self.frame.cutting.objective:
             raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
         for trace in traces:
-            self.frame.task_number(trace.task)
+            self.frame.check_base(trace.schedule)
+            if self.frame.tasks and trace.task not in self.frame.tasks:
+                raise InputError(
+                    f"update takes runs of the tasks {list(self.frame.tasks)}, got {trace.task!r}: fit anew"
+                )
         latest = {s.trace: s for s in self.segments if s.trace}
         fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
@@ -169,6 +175,10 @@ class TraceModel:
         new = _usable(fresh, self.link)
         if self.frame.scaling.outgrown_by(new):
             return self._cold(self.frame.cutting, self.link, segments, self.frame.tasks, self.settings)
+        if not _usable(segments, self.link):
+            raise InputError(
+                "every interval has failed since: pass runs that did not fail, there is nothing to learn from"
+            )
         used, sites = _usable(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
@@ -230,8 +240,10 @@ class TraceModel:
             noise: whether the draws are of values to be recorded, or of the trace behind them.
             generator: source of randomness; a fresh one with seed 0 by default.
         """
-        at = np.asarray(self.frame.ahead(schedule, start).edges[1:] if steps is None else steps, dtype=int)
-        begin = self.frame.cutting.clock.origin if start is None else start.last_step
+        begin = self.start_law.step if start is None else start.last_step
+        at = np.atleast_1d(
+            np.asarray(self.frame.ahead(schedule, begin).edges[1:] if steps is None else steps, dtype=int)
+        )
         if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
             raise InputError(
                 f"steps to forecast must increase and lie at or after step {begin}, where the run stands, "
@@ -241,7 +253,7 @@ class TraceModel:
         stop = int(at[-1])
         with few_threads():
             drawn = self.draw(schedule, start=start, task=task, draws=draws, generator=random, stop=stop)
-        edges = self.frame.ahead(schedule, start, stop).edges
+        edges = self.frame.ahead(schedule, begin, stop).edges
         interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
         elapsed = tensor(self.frame.elapsed(edges[interval], at))
         values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
@@ -268,7 +280,7 @@ class TraceModel:
         """
         if draws < 1:
             raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
-        ahead = self.frame.ahead(schedule, start, stop)
+        ahead = self.frame.ahead(schedule, self.start_law.step if start is None else start.last_step, stop)
         count = len(ahead.lengths)
         if unit_lr is not None and unit_lr.shape != (count,):
             raise InputError(
@@ -277,7 +289,7 @@ class TraceModel:
         random = torch.Generator().manual_seed(0) if generator is None else generator
         normals = Normals.of(self.link.latents, draws, count, random)
         if start is None:
-            first = self.start_law[0] + self.start_law[1] * normals.start
+            first = self.start_law.mean + self.start_law.deviation * normals.start
             start_values, past_lr = first[:, None].repeat(1, self.frame.cutting.order), zeros(0)
         else:
             past = self.frame.past(start)
@@ -310,25 +322,30 @@ class TraceModel:
         return replace(self, given=given)
 
     def quantile(
-        self, alpha: float, rates: Float[np.ndarray, "candidates"], *, start: Trace, stop: int | None = None
-    ) -> Float[np.ndarray, "candidates"]:
+        self, alpha: float, rates: "Sequence[float] | np.ndarray", *, start: Trace, stop: int | None = None
+    ) -> Float[np.ndarray, "*draws candidates"]:
         """The alpha-quantile of the trace at the end of the next interval, for each candidate rate, without sampling.
 
         Args:
             alpha: on the scale of improvement: 0.9 is an optimistic view whatever the objective's mode. The value
-                that comes back (in the user's units) is bettered with probability 1 - alpha.
+                that comes back (in the user's units) is bettered with probability 1 - alpha, given where the run
+                stands now: as in the paper, its level is taken as known. `forecast` spreads that too.
             rates: candidate rates, or multipliers where the model is of multipliers of a base.
             start: the run so far.
             stop: the step at which the next interval ends; by default the next change point.
         """
         if not 0 < alpha < 1:
             raise InputError(f"alpha must lie in (0, 1), got {alpha}")
-        end = int(self.frame.ahead(start.schedule, start).edges[1]) if stop is None else stop
+        rates = np.asarray(rates, dtype=float)
+        if rates.ndim != 1 or rates.size == 0 or not np.all(np.isfinite(rates) & (rates > 0)):
+            raise InputError(f"rates must be a list of candidates in (0, inf), got {rates.tolist()}")
+        end = int(self.frame.ahead(start.schedule, start.last_step).edges[1]) if stop is None else stop
         if end <= start.last_step:
             raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
+        self.frame.check_base(start.schedule)
         past = self.frame.past(start)
         level = self._level(past, zeros(1))
-        x = tensor(self.frame.scaling.lr_range.to_unit(np.asarray(rates, dtype=float)))
+        x = tensor(self.frame.scaling.lr_range.to_unit(rates))
         older = past.unit_lr if len(past.unit_lr) or self.frame.cutting.order == 1 else None
         columns = [level, *tensor(past.values[1:])]
         columns += [x, *(tensor(older) if older is not None else [x] * (self.frame.cutting.order - 1))]
@@ -336,16 +353,18 @@ class TraceModel:
         if task is not None:
             columns.append(torch.tensor(float(task), dtype=torch.float64))
         with few_threads():
-            look = self.given.repeated(len(x)).look(torch.stack([column.expand_as(x) for column in columns], -1))
-            spread = look.variance + self.posterior.hyper.nugget[:, None]
+            given = self.given.repeated(len(x))
+            z = torch.stack([column.expand_as(x) for column in columns], -1)
+            look = given.look(z.expand(*given.batch, z.shape[-1]))
+            spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(given.batch))
             elapsed = tensor(self.frame.elapsed(start.last_step, end))
             gain = increment_quantile(self.link, alpha, look.mean, spread, elapsed)
         return self.frame.to_user(level + gain)
 
-    def fit_failures(self, *, start: FailureModel | None = None) -> FailureModel:
+    def fit_failures(self) -> FailureModel:
         """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
         inputs = self.frame.inputs(self.segments).numpy()[:, [0, self.frame.cutting.order]]
-        return FailureModel.fit(inputs, self.failed(), inducing=self.settings.inducing, start=start)
+        return FailureModel.fit(inputs, self.failed(), inducing=self.settings.inducing)
 
     def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
         """Rows (Y, x) for a current value in the user's units and candidate rates."""
@@ -384,8 +403,14 @@ class TraceModel:
 
 
 def _checked(traces: Sequence[Trace]) -> list[Trace]:
+    if not isinstance(traces, Sequence) or not all(isinstance(trace, Trace) for trace in traces):  # pyright: ignore
+        raise InputError(f"expected a list of Trace, got {type(traces).__name__}: put a single trace in a list")
     if not traces:
         raise InputError("expected at least one trace, got none: pass a list of Trace")
+    names = [trace.name for trace in traces if trace.name]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"a name is the identity of a run, got several runs named {repeated}: rename them")
     objectives = {trace.objective for trace in traces}
     if len(objectives) > 1:
         raise InputError(f"all traces of a model share one objective, got {len(objectives)}: fit one model each")

@@ -38,9 +38,11 @@ class LearningRateRange:
         """Accept a plain pair where a range is meant."""
         if isinstance(bounds, LearningRateRange):
             return bounds
-        if len(bounds) != 2:
-            raise InputError(f"bounds must be a pair (low, high), got {len(bounds)} numbers: pass e.g. (1e-5, 1e-1)")
-        return cls(float(bounds[0]), float(bounds[1]))
+        try:
+            low, high = bounds
+        except (TypeError, ValueError) as error:
+            raise InputError(f"bounds must be a pair (low, high), got {bounds!r}: pass e.g. (1e-5, 1e-1)") from error
+        return cls(float(low), float(high))
 
     @classmethod
     def around(cls, log10_rates: Float[np.ndarray, "..."], *, margin: float = 0.5) -> "LearningRateRange":

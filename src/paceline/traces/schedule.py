@@ -83,8 +83,10 @@ class Schedule:
         at, rate = np.asarray(steps, dtype=float), np.asarray(rates, dtype=float)
         if at.shape != rate.shape or at.ndim != 1 or at.size == 0:
             raise InputError(f"steps and rates must be two columns of equal length, got {at.shape} and {rate.shape}")
-        if np.any(np.diff(at) <= 0):
-            raise InputError("steps must increase from row to row: sort the table and drop repeated steps")
+        if not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0):
+            raise InputError(
+                "steps must be finite and increase from row to row: sort the table and drop repeated steps"
+            )
         if not np.all(np.isfinite(rate) & (rate > 0)):
             raise InputError("rates must lie in (0, inf): drop the rows where the rate is zero or missing")
         end = max(int(at[-1]), 1)
@@ -137,7 +139,7 @@ class Schedule:
         """This schedule before step `at`, the other one from then on."""
         if not 0 < at < other.steps:
             raise InputError(f"schedules join inside the run, at a step in 1..{other.steps - 1}, got {at}")
-        if self.base == other.base and self.steps == other.steps:
+        if self.base == other.base and (self.steps == other.steps or isinstance(self.base, Constant)):
             left, right = self.change_points[self.change_points < at], other.change_points[other.change_points > at]
             right = right if right.size else np.array([other.steps])
             values = np.concatenate([self.multiplier(left), other.multiplier(np.append(at, right[:-1]))])

@@ -19,7 +19,7 @@ from paceline.errors import InputError
 from paceline.traces.objective import Objective
 from paceline.traces.schedule import Schedule
 from paceline.traces.shapes import Shape
-from paceline.traces.trace import Trace
+from paceline.traces.trace import Trace, is_sound
 
 ClockName = Literal["step", "log"]
 SPIKE = 1.5  # a loss that exceeds this multiple of the value its interval began with has failed
@@ -125,12 +125,21 @@ class Cutting:
     base: Shape | None
     objective: Objective
 
-    def points(self, schedule: Schedule) -> Int[np.ndarray, "points"]:
-        """Change points for a run under this schedule."""
-        if self.intervals is not None:
-            return self.intervals
-        own = schedule.change_points
-        return own if len(own) > 2 else self.clock.equal(min(20, self.clock.steps))
+    def points(self, schedule: Schedule, end: int = 0) -> Int[np.ndarray, "points"]:
+        """Change points for a run under this schedule; past the last one they go on to `end` at the same pace."""
+        points = self.intervals
+        if points is None:
+            own = schedule.change_points
+            points = own if len(own) > 2 else self.clock.equal(min(20, self.clock.steps))
+        if points[-1] >= end:
+            return points
+        ratio = points[-1] / max(points[-2], 1)
+        gap = points[-1] - points[-2]
+        further = list[int]()
+        while (further[-1] if further else points[-1]) < end:
+            last = further[-1] if further else int(points[-1])
+            further.append(round(last * ratio) if self.clock.name == "log" and ratio > 1 else last + int(gap))
+        return np.concatenate([points, further])
 
     def control(self, schedule: Schedule, start: int, stop: int) -> float:
         """log10 of the control over an interval."""
@@ -139,36 +148,54 @@ class Cutting:
     def cut(self, trace: Trace, known: "Segment | None" = None) -> list[Segment]:
         """The intervals of a trace that hold observations of its own.
 
-        With `known`, the last interval cut from a shorter trace of the same run: that interval, if it has grown, and
-        the ones after it. Its old observations are not read again.
+        With `known`, the last interval cut from a shorter trace of the same run: that interval, if it has grown or
+        failed since, and the ones after it. Sums over its old observations are not formed again.
         """
         steps, values = trace.path()
-        own = len(steps) - len(trace.steps)
-        finite = np.isfinite(values)
-        diverged = not finite.all()
-        end = int(np.argmin(finite)) if diverged else len(values)
+        own, sound = len(steps) - len(trace.steps), is_sound(values)
+        diverged = not sound.all()
+        end = int(np.argmin(sound)) if diverged else len(values)
         if end == 0:
             return []
         steps, values = steps[:end], self.objective.to_model(values[:end])
         borders = self._borders(trace, steps)
         if borders[-1] < end - 1 or diverged:
             borders.append(end - 1)
+        if known is not None and known.start not in steps[borders]:
+            raise InputError(
+                f"trace {trace.name!r} was cut at step {known.start} before and is not any more, its schedule has new "
+                "change points: fit with intervals= so that all runs are cut alike"
+            )
         segments: list[Segment] = []
+        failures = self._failures(values, borders, trace.failed)
         for k, (a, b) in enumerate(pairwise(borders)):
-            grown = known is not None and steps[a] == known.start and steps[b] > known.stop
-            if b < own and not (diverged and a == b):
+            parents = b < own and not (diverged and a == b)
+            if parents or (known is not None and steps[a] < known.start):
                 continue
-            if known is not None and steps[a] <= known.start and not grown:
-                continue
-            failed = trace.failed and k == len(borders) - 2
-            segments.append(self._segment(trace, steps, values, borders[: k + 1], b, failed, known if grown else None))
+            same = known if known is not None and steps[a] == known.start else None
+            if same is None or (int(steps[b]), failures[k]) != (same.stop, same.failed):
+                segments.append(self._segment(trace, steps, values, borders[: k + 1], b, failures[k], same))
         return segments
 
     def _borders(self, trace: Trace, steps: Int[np.ndarray, "path"]) -> list[int]:
         """Indices into the path at which intervals begin."""
-        points = np.concatenate([self.points(trace.schedule), trace.fork_steps(), [self.clock.origin]])
+        points = self.points(trace.schedule, int(steps[-1]))
+        points = np.concatenate([points, trace.fork_steps(), [self.clock.origin]])
         points = points[(points >= self.clock.origin) & (points <= max(steps[-1], self.clock.origin))]
         return sorted(set(np.maximum(np.searchsorted(steps, points, side="right") - 1, 0).tolist()))
+
+    def _failures(self, values: Float[np.ndarray, "path"], borders: Sequence[int], ended: bool) -> list[bool]:
+        """Which intervals failed: those that spiked, those after a spike until the run has recovered, and a last one
+        that the run ended in.
+        """
+        failures, reference = list[bool](), None
+        for a, b in pairwise(borders):
+            start = float(values[a]) if reference is None else reference
+            failures.append(self._spiked(start, values[a : b + 1]))
+            reference = start if failures[-1] else None
+        if ended and failures:
+            failures[-1] = True
+        return failures
 
     def _segment(
         self,
@@ -202,14 +229,17 @@ class Cutting:
             elapsed=np.concatenate([known.elapsed, elapsed]) if known else elapsed,
             residuals=np.concatenate([known.residuals, residuals]) if known else residuals,
             moments=(known.moments if known else Moments()).append(elapsed, residuals),
-            failed=failed or (known is not None and known.failed) or self._spiked(values[a], values[new]),
+            failed=failed,
             first=len(past) == 1,
         )
 
     def _spiked(self, start: float, values: Float[np.ndarray, "n"]) -> bool:
-        """Whether a positive loss exceeded 1.5 times the value its interval began with."""
-        if self.objective.mode == "max" or len(values) == 0:
+        """Whether a positive loss exceeded 1.5 times a value, by more than three deviations of its noise."""
+        if self.objective.mode == "max" or len(values) < 2:
             return False
+        # second differences are free of a trend; their median, of the spike itself
+        noise = float(np.median(np.abs(np.diff(values, 2)))) / (0.6745 * 6**0.5) if len(values) > 5 else 0.0
+        worst = float(values.min()) + 3 * noise
         if self.objective.transform == "log":
-            return bool(values.min() < start - np.log(SPIKE))
-        return bool(start < 0 and values.min() < SPIKE * start)
+            return bool(worst < start - np.log(SPIKE))
+        return start < 0 and worst < SPIKE * start

@@ -1,7 +1,7 @@
 """Base shapes: what a learning rate does over a run when nobody tunes it, as a factor of its peak.
 
-A shape is one method, `factor(step, steps)`, positive on 0 <= step < steps. It is data: it compares, hashes and goes
-to JSON and back, because a journal has to hold it.
+A shape is one method, `factor(step, steps)`, positive on 0 <= step < steps, on a frozen dataclass with a `name`. It is
+data: it compares, hashes and goes to JSON, because a journal has to hold it; what is in `SHAPES` also comes back.
 """
 
 from abc import ABC, abstractmethod

@@ -17,6 +17,11 @@ from paceline.traces.schedule import Schedule
 DEFAULT_OBJECTIVE = Objective()
 
 
+def is_sound(values: np.ndarray) -> np.ndarray:
+    """Which values can be learnt from: finite, and small enough to be squared and summed."""
+    return np.abs(values) < 1e100  # false for NaN too
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Observations of one run, in the user's units.
@@ -48,28 +53,32 @@ class Trace:
     failed: bool = False
 
     def __post_init__(self) -> None:
-        steps, values = np.asarray(self.steps), np.array(self.values, dtype=float)
         where = f"trace {self.name!r}" if self.name else "trace"
+        try:
+            steps, values = np.array(self.steps, dtype=float), np.array(self.values, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{where}: steps and values must be numbers ({error}): convert them first") from error
         if steps.ndim != 1 or steps.shape != values.shape:
             raise InputError(
                 f"{where}: steps and values must be two columns of equal length, got {steps.shape} and {values.shape}"
             )
         if steps.size == 0:
             raise InputError(f"{where}: expected at least one observation, got none: record the value as the run goes")
-        if not np.all(np.isfinite(steps.astype(float))) or np.any(steps != np.round(steps)) or steps[0] < 0:
+        if not np.all(np.isfinite(steps)) or np.any(steps != np.round(steps)) or steps[0] < 0:
             raise InputError(
                 f"{where}: steps must be whole numbers from 0 on, got {steps[:5].tolist()}...: count updates"
             )
         if np.any(np.diff(steps) <= 0):
             bad = int(np.argmax(np.diff(steps) <= 0))
             raise InputError(
-                f"{where}: steps must increase, got {steps[bad]} followed by {steps[bad + 1]}: "
+                f"{where}: steps must increase, got {steps[bad]:.0f} followed by {steps[bad + 1]:.0f}: "
                 "sort the observations and drop repeated steps"
             )
-        finite = np.isfinite(values)
+        finite = is_sound(values)
         if not self.failed and not finite.all():
             raise InputError(
-                f"{where}: values must be finite, got {values[~finite][0]} at step {steps[~finite][0]}: "
+                f"{where}: values must be finite and below 1e100, "
+                f"got {values[~finite][0]} at step {steps[~finite][0]:.0f}: "
                 "pass failed=True for a run that diverged, or drop missing rows"
             )
         if self.parent is not None:
@@ -97,7 +106,8 @@ class Trace:
     def from_table(cls, steps: Any, rates: Any, values: Any, **fields: Any) -> "Trace":
         """A recorded run: a log, a CSV. Rows are (updates done, rate in force, value).
 
-        A row whose value is not finite ends the trace as failed; `fields` are those of `Trace`.
+        Rows before the first finite value are left out; a later one that is not finite ends the trace as failed.
+        `fields` are those of `Trace`.
         """
         at, observed = np.asarray(steps), np.asarray(values, dtype=float)
         schedule = Schedule.from_table(at, rates)
@@ -105,11 +115,13 @@ class Trace:
             raise InputError(
                 f"steps and values must be two columns of equal length, got {at.shape} and {observed.shape}"
             )
-        bad = ~np.isfinite(observed)
+        bad = ~is_sound(observed)
         if bad.all():
             raise InputError(
                 f"expected at least one finite value, got {observed.size} that are not: nothing can be learnt"
             )
+        begin = int(np.argmin(bad))  # a log may begin before the first value was measured
+        at, observed, bad = at[begin:], observed[begin:], bad[begin:]
         if bad.any():
             end = int(np.argmax(bad)) + 1
             at, observed, fields = at[:end], observed[:end], {"failed": True, **fields}
@@ -133,7 +145,8 @@ class Trace:
         """The first `count` observations."""
         if count < 1:
             raise InputError(f"head keeps at least one observation, got {count}")
-        return replace(self, steps=self.steps[:count], values=self.values[:count])
+        failed = self.failed and count >= len(self.steps)
+        return replace(self, steps=self.steps[:count], values=self.values[:count], failed=failed)
 
     @property
     def last_step(self) -> int:
@@ -155,4 +168,6 @@ class Trace:
 
     def fork_steps(self) -> list[int]:
         """Where this trace and its ancestors were cloned, oldest first."""
-        return [] if self.parent is None else [*self.parent.fork_steps(), self.fork_step]
+        if self.parent is None:
+            return []
+        return [*(step for step in self.parent.fork_steps() if step < self.fork_step), self.fork_step]
