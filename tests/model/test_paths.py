@@ -62,10 +62,11 @@ def test_draws_at_given_points_have_the_dense_covariance(model: TraceModel, rng:
     drawn = draw_path(
         model.given.repeated(draws),
         link_of("signed"),
-        start_values=torch.full((draws, 1), 0.4).double(),
-        past_lr=torch.zeros(0).double(),
+        values=[torch.full((draws,), 0.4).double()],
+        rates=[],
         unit_lr=unit_lr,
         lengths=torch.zeros(count).double(),
+        order=1,
         task=None,
         normals=normals,
     )
@@ -143,10 +144,11 @@ def test_points_that_all_but_coincide_do_not_blow_up(model: TraceModel) -> None:
     drawn = draw_path(
         model.given.repeated(draws),
         link_of("linear"),
-        start_values=torch.full((draws, 1), 3.0).double(),
-        past_lr=torch.zeros(0).double(),
+        values=[torch.full((draws,), 3.0).double()],
+        rates=[],
         unit_lr=torch.full((count,), 0.5).double(),
         lengths=torch.full((count,), 1e-9).double(),
+        order=1,
         task=None,
         normals=Normals.of(1, draws, count, torch.Generator().manual_seed(1)),
     )

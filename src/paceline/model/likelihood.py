@@ -95,12 +95,15 @@ class TraceLikelihood:
 
     def noise(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
         """Noise variance s^2 that maximises the expected log likelihood, at least the floor."""
-        return (self.expected_sse(mean, variance).sum() / self.counts.sum()).clamp_min(NOISE_FLOOR)
+        return self._best_noise(self.expected_sse(mean, variance).sum())
+
+    def _best_noise(self, sse: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        return (sse / self.counts.sum()).clamp_min(NOISE_FLOOR)
 
     def __call__(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
         """Sum over intervals of E log p(r | f), at the best noise."""
         sse, total = self.expected_sse(mean, variance).sum(), self.counts.sum()
-        noise = (sse.detach() / total).clamp_min(NOISE_FLOOR)  # its own gradient is zero, or it sits on the floor
+        noise = self._best_noise(sse.detach())  # its own gradient is zero, or it sits on the floor
         log_det = torch.log1p(self.counts).sum() if self.anchor_noise else 0.0
         return -0.5 * (total * torch.log(2 * torch.pi * noise) + sse / noise + log_det)
 

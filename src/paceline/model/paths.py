@@ -6,6 +6,7 @@ values at some points: conditioning it again gives another, which adds one row t
 comes in as fixed normals, so draws are smooth functions of the schedule and can be differentiated.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -137,14 +138,26 @@ class Normals:
         return cls(latent, effect, torch.randn(draws, dtype=torch.float64, generator=generator))
 
 
+def latent_input(
+    values: Sequence[Tensor], rates: Sequence[Tensor], order: int, task: int | None
+) -> Float[Tensor, "*b d"]:
+    """z = (Y_k, .., x_k, .., task), from values and rates newest first; the oldest stands in for missing ones."""
+    columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
+    if task is not None:
+        columns.append(torch.tensor(float(task), dtype=torch.float64))
+    widest = max(columns, key=lambda column: column.ndim)
+    return torch.stack([column.expand_as(widest) for column in columns], -1)
+
+
 def draw_path(
     given: Conditioned,
     link: Link,
     *,
-    start_values: Float[Tensor, "*b order"],
-    past_lr: Float[Tensor, "past"],
+    values: Sequence[Float[Tensor, "draws"] | Float[Tensor, ""]],
+    rates: Sequence[Float[Tensor, ""]],
     unit_lr: Float[Tensor, "intervals"],
     lengths: Float[Tensor, "intervals"],
+    order: int,
     task: int | None,
     normals: Normals,
 ) -> Draw:
@@ -153,33 +166,27 @@ def draw_path(
     Args:
         link: eta.
         given: the latent functions; its batch of possibilities is the batch of the draws.
-        start_values: Y_0, Y_{-1}, ... of each draw.
-        past_lr: x_{-1}, x_{-2}, ... in [0, 1], as many as the order of the model less one.
+        values: Y_0 of each draw, then Y_{-1}, ... as far as they are known.
+        rates: x_{-1}, x_{-2}, ... in [0, 1], likewise.
         unit_lr: x_0, ..., x_{d-1} in [0, 1]; may require a gradient.
         lengths: T_{k+1} - T_k, scaled.
+        order: q of NARX(q).
         task: number of the task, where the model has tasks.
         normals: randomness, its draws the last batch dimension.
     """
-    order = start_values.shape[-1]
-    start_values = start_values.expand(*given.batch, order)
-    across = (-1, *(1,) * (len(given.batch) - 1))  # a number per latent, the same for every possibility
-    nugget = given.posterior.hyper.nugget.sqrt().reshape(*across, 1)
-    values = list(start_values.unbind(-1))  # newest first
-    rates = list(past_lr.unbind(-1))
-    trace, inputs, latents = [values[0]], list[Tensor](), list[Tensor]()
+    across = (-1, *(1,) * (len(given.batch) - 1), len(normals.start))  # per latent and draw, for every possibility
+    nugget = given.posterior.hyper.nugget.sqrt()[:, None]
+    known, past = [values[0].expand(given.batch), *values[1:]], list(rates)
+    trace, inputs, latents = [known[0]], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):
-        rates.insert(0, unit_lr[k])
-        recent = [rates[min(i, len(rates) - 1)] for i in range(order)]
-        columns = values[:order] + [x.expand_as(values[0]) for x in recent]
-        if task is not None:
-            columns.append(torch.full_like(values[0], task))
-        z = torch.stack(columns, -1)
+        past.insert(0, unit_lr[k])
+        z = latent_input(known, past, order, task)
         look = given.look(z)
-        f = look.mean + look.variance.sqrt() * normals.latent[..., k].reshape(*across, len(normals.start))
+        f = look.mean + look.variance.sqrt() * normals.latent[..., k].reshape(across)
         given = look.saw(f)
-        h = f + nugget * normals.effect[..., k].reshape(*across, len(normals.start))
-        values.insert(0, values[0] + link(h, length))
-        trace.append(values[0])
+        h = f + (nugget * normals.effect[..., k]).reshape(across)
+        known.insert(0, known[0] + link(h, length))
+        trace.append(known[0])
         inputs.append(z)
         latents.append(h)
     return Draw(torch.stack(inputs, -2), torch.stack(latents, -1), torch.stack(trace, -1))

@@ -165,13 +165,11 @@ def solve_sites(
 ) -> tuple[Sites, float]:
     """The best sites for fixed hyperparameters, and the bound there."""
     with torch.no_grad():
-        state = _bound(prior, sites, likelihood)
-        if state is None:
-            sites = Sites(sites.a, sites.b.clamp_min(0.0))
-            state = _bound(prior, sites, likelihood)
-        if state is None:
-            sites = Sites.none(*sites.a.shape)
-            state = _bound(prior, sites, likelihood)
+        state = None
+        for start in (sites, Sites(sites.a, sites.b.clamp_min(0.0)), Sites.none(*sites.a.shape)):
+            sites, state = start, _bound(prior, start, likelihood)
+            if state is not None:
+                break
         if state is None:
             raise FitError(
                 "the bound is not finite at the prior: expected scaled inputs, check the traces for overflow"

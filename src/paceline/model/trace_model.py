@@ -17,14 +17,14 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model.failure import FailureModel, failed_intervals
 from paceline.model.forecast import Forecast
-from paceline.model.frame import Frame, Intervals, Past, StartLaw, cutting_for
+from paceline.model.frame import Ahead, Frame, Intervals, StartLaw, cutting_for
 from paceline.model.kernels import Hyperparameters
+from paceline.model.level import level_now
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
-from paceline.model.paths import Conditioned, Draw, Normals, draw_path
+from paceline.model.paths import Conditioned, Draw, Normals, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
-from paceline.model.quadrature import expectation
 from paceline.model.quantiles import increment_quantile
 from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
@@ -246,14 +246,14 @@ class TraceModel:
         )
         if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
             raise InputError(
-                f"steps to forecast must increase and lie at or after step {begin}, where the run stands, "
+                f"steps to forecast must increase and lie at or after step {begin}, where the run begins or stands, "
                 f"got {at.tolist()[:5]}"
             )
         random = torch.Generator().manual_seed(0) if generator is None else generator
-        stop = int(at[-1])
+        ahead = self.frame.ahead(schedule, begin, int(at[-1]))
         with few_threads():
-            drawn = self.draw(schedule, start=start, task=task, draws=draws, generator=random, stop=stop)
-        edges = self.frame.ahead(schedule, begin, stop).edges
+            drawn = self._drawn(ahead, start, task, draws, random, None)
+        edges = ahead.edges
         interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
         elapsed = tensor(self.frame.elapsed(edges[interval], at))
         values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
@@ -278,36 +278,47 @@ class TraceModel:
         `unit_lr` replaces the schedule's rates, in [0, 1] of the bounds, and may require a gradient: draws are
         differentiable in it, at fixed randomness. The other arguments are those of `forecast`.
         """
+        ahead = self.frame.ahead(schedule, self.start_law.step if start is None else start.last_step, stop)
+        random = torch.Generator().manual_seed(0) if generator is None else generator
+        return self._drawn(ahead, start, task, draws, random, unit_lr)
+
+    def _drawn(
+        self,
+        ahead: Ahead,
+        start: Trace | None,
+        task: str | None,
+        draws: int,
+        random: torch.Generator,
+        unit_lr: "Float[Tensor, 'intervals'] | None",
+    ) -> Draw:
+        count = len(ahead.lengths)
         if draws < 1:
             raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
-        ahead = self.frame.ahead(schedule, self.start_law.step if start is None else start.last_step, stop)
-        count = len(ahead.lengths)
         if unit_lr is not None and unit_lr.shape != (count,):
             raise InputError(
                 f"unit_lr needs one rate for each of {count} intervals to come, got {tuple(unit_lr.shape)}"
             )
-        random = torch.Generator().manual_seed(0) if generator is None else generator
         normals = Normals.of(self.link.latents, draws, count, random)
-        if start is None:
-            first = self.start_law.mean + self.start_law.deviation * normals.start
-            start_values, past_lr = first[:, None].repeat(1, self.frame.cutting.order), zeros(0)
-        else:
-            past = self.frame.past(start)
-            older = tensor(past.values[1:]).expand(draws, -1)
-            start_values, past_lr = (
-                torch.cat([self._level(past, normals.start)[:, None], older], 1),
-                tensor(past.unit_lr),
-            )
+        values, rates = self._behind(start, normals.start)
         return draw_path(
             self.given.repeated(draws),
             self.link,
-            start_values=start_values,
-            past_lr=past_lr,
+            values=values,
+            rates=rates,
             unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
             lengths=tensor(ahead.lengths),
+            order=self.frame.cutting.order,
             task=self.frame.task_number(task if start is None else start.task),
             normals=normals,
         )
+
+    def _behind(self, start: Trace | None, normals: Float[Tensor, "draws"]) -> tuple[list[Tensor], list[Tensor]]:
+        """Values and rates of the intervals behind, newest first; a new run has only where it starts."""
+        if start is None:
+            return [self.start_law.mean + self.start_law.deviation * normals], []
+        past = self.frame.past(start)
+        level = level_now(self.frame, self.link, self.posterior, past, self._noise_variance(), normals)
+        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr))
 
     def condition_on(self, draw: Draw) -> "TraceModel":
         """The model as if the drawn run had been made: its latent values known, up to the random effect.
@@ -343,23 +354,16 @@ class TraceModel:
         if end <= start.last_step:
             raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
         self.frame.check_base(start.schedule)
-        past = self.frame.past(start)
-        level = self._level(past, zeros(1))
+        values, older = self._behind(start, zeros(1))
         x = tensor(self.frame.scaling.lr_range.to_unit(rates))
-        older = past.unit_lr if len(past.unit_lr) or self.frame.cutting.order == 1 else None
-        columns = [level, *tensor(past.values[1:])]
-        columns += [x, *(tensor(older) if older is not None else [x] * (self.frame.cutting.order - 1))]
-        task = self.frame.task_number(start.task)
-        if task is not None:
-            columns.append(torch.tensor(float(task), dtype=torch.float64))
         with few_threads():
             given = self.given.repeated(len(x))
-            z = torch.stack([column.expand_as(x) for column in columns], -1)
+            z = latent_input(values, [x, *older], self.frame.cutting.order, self.frame.task_number(start.task))
             look = given.look(z.expand(*given.batch, z.shape[-1]))
             spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(given.batch))
             elapsed = tensor(self.frame.elapsed(start.last_step, end))
             gain = increment_quantile(self.link, alpha, look.mean, spread, elapsed)
-        return self.frame.to_user(level + gain)
+        return self.frame.to_user(values[0] + gain)
 
     def fit_failures(self) -> FailureModel:
         """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
@@ -377,29 +381,6 @@ class TraceModel:
 
     def _noise_variance(self) -> Float[Tensor, ""]:
         return self.likelihood.noise(self.posterior.row_mean, self.posterior.row_variance)
-
-    def _level(self, past: Past, normals: Float[Tensor, "draws"]) -> Float[Tensor, "draws"]:
-        """Where the run stands: the trace behind its last observation, given its last interval.
-
-        y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of the interval, g the shape at the expected f_2 and
-        the amplitude a with the mean and variance the model expects: a linear regression for the level L.
-        """
-        noise, last = self._noise_variance(), past.last
-        if last is None or last.moments.n == 0:
-            return float(past.values[0]) + noise.sqrt() * normals
-        mean, variance = self.posterior.marginal(self.frame.inputs([last]))
-        variance = variance + self.posterior.hyper.nugget[:, None]
-        elapsed = tensor(np.append(0.0, last.elapsed) / self.frame.scaling.interval)
-        y = tensor(self.frame.scaling.values(last.start_values[0] + np.append(0.0, last.residuals)))
-        g = self.link.shape(mean[self.link.latents - 1], elapsed)
-        amplitude = expectation(self.link.amplitude, mean[0, 0], variance[0, 0])
-        square = expectation(lambda f: self.link.amplitude(f).square(), mean[0, 0], variance[0, 0])
-        spread, d = (square - amplitude.square()).clamp_min(1e-12), g[-1] - g
-        kappa = spread / (noise + spread * (d @ d))
-        precision = (len(d) - kappa * d.sum().square()).clamp_min(1.0)
-        centred = y + amplitude * d
-        level = (centred.sum() - kappa * d.sum() * (d @ centred)) / precision
-        return level + (noise / precision).sqrt() * normals
 
 
 def _checked(traces: Sequence[Trace]) -> list[Trace]:

@@ -2,5 +2,6 @@
 
 from paceline.problems.digits import digits_training, train_digits
 from paceline.problems.drawn import DrawnFamily
+from paceline.problems.quadratic import Quadratic, QuadraticTraining
 
-__all__ = ["DrawnFamily", "digits_training", "train_digits"]
+__all__ = ["DrawnFamily", "Quadratic", "QuadraticTraining", "digits_training", "train_digits"]

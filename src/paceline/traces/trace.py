@@ -82,15 +82,14 @@ class Trace:
                 "pass failed=True for a run that diverged, or drop missing rows"
             )
         if self.parent is not None:
-            self._check_fork(where, int(steps[0]))
+            self._check_fork(self.parent, where, int(steps[0]))
         object.__setattr__(self, "steps", steps.astype(int))
         object.__setattr__(self, "values", values)
         self.steps.setflags(write=False)
         self.values.setflags(write=False)
 
-    def _check_fork(self, where: str, first: int) -> None:
-        assert self.parent is not None
-        known = self.parent.path()[0]
+    def _check_fork(self, parent: "Trace", where: str, first: int) -> None:
+        known = parent.path()[0]
         if not known[0] <= self.fork_step <= known[-1]:
             raise InputError(
                 f"{where}: fork_step must lie among its parent's steps {known[0]}..{known[-1]}, got {self.fork_step}: "

@@ -1,0 +1,42 @@
+"""Where a run stands: the trace behind its last, noisy observation.
+
+y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of its last interval, with g the shape at the expected f_2 and
+an amplitude a that has the mean and variance the model expects: a linear regression for the level L.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from paceline.model.frame import Frame, Past
+from paceline.model.linalg import tensor
+from paceline.model.links import Link
+from paceline.model.posterior import Posterior
+from paceline.model.quadrature import expectation
+
+
+def level_now(
+    frame: Frame,
+    link: Link,
+    posterior: Posterior,
+    past: Past,
+    noise: Float[Tensor, ""],
+    normals: Float[Tensor, "draws"],
+) -> Float[Tensor, "draws"]:
+    """Draws of the level, scaled; the expected level where the normals are zero."""
+    last = past.last
+    if last is None or last.moments.n == 0:
+        return float(past.values[0]) + noise.sqrt() * normals
+    mean, variance = posterior.marginal(frame.inputs([last]))
+    variance = variance + posterior.hyper.nugget[:, None]
+    elapsed = tensor(np.append(0.0, last.elapsed) / frame.scaling.interval)
+    y = tensor(frame.scaling.values(last.start_values[0] + np.append(0.0, last.residuals)))
+    g = link.shape(mean[link.latents - 1], elapsed)
+    amplitude = expectation(link.amplitude, mean[0, 0], variance[0, 0])
+    square = expectation(lambda f: link.amplitude(f).square(), mean[0, 0], variance[0, 0])
+    spread, d = (square - amplitude.square()).clamp_min(1e-12), g[-1] - g
+    kappa = spread / (noise + spread * (d @ d))
+    precision = (len(d) - kappa * d.sum().square()).clamp_min(1.0)
+    centred = y + amplitude * d
+    level = (centred.sum() - kappa * d.sum() * (d @ centred)) / precision
+    return level + (noise / precision).sqrt() * normals
