@@ -145,7 +145,7 @@ def latent_input(
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
     if task is not None:
         columns.append(torch.tensor(float(task), dtype=torch.float64))
-    widest = max(columns, key=lambda column: column.ndim)
+    widest = max(columns, key=lambda column: column.numel())
     return torch.stack([column.expand_as(widest) for column in columns], -1)
 
 
