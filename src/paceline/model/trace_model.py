@@ -29,7 +29,7 @@ from paceline.model.quantiles import increment_quantile
 from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
 
-MANY = 2_000  # intervals above which hyperparameters are first learnt from a part of them
+MANY = 1_000  # intervals above which hyperparameters are first learnt from a part of them
 
 
 @dataclass(frozen=True, slots=True)
