@@ -35,7 +35,7 @@ class Result:
         schedule: the learning rate of the best fork, from step 0 to the end.
         value: its value at the end, in the user's units, None where every fork failed.
         fork: its number.
-        of: which weights the value is of, "raw" or "averaged".
+        of: which weights the value is of, "raw" or "averaged", whichever ended better.
         history: everything that was observed.
         advice: what to do where there is no result.
         state: the best fork's last checkpoint, or its content.
@@ -217,6 +217,7 @@ class Tuner:
             replace(
                 fork,
                 trace=self._grown(fork, steps, values, failed=failed),
+                last={of: column[-1] for of, column in event.values.items() if column},
                 alive=not failed,
                 failure=event.reason if isinstance(event, Failed) else "",
             )
@@ -275,9 +276,11 @@ class Tuner:
                 events.append(Cloned(p.fork, p.parent, p.start))
             events.append(Proposed(p.fork, p.parent, p.start, p.stop, p.schedule, p.round))
         if not decision.proposals:
-            winner = self._fork(decision.winner) if decision.winner is not None else None
-            value = winner.recent() if winner is not None else None
-            events.append(Finished(decision.winner, self.goal.steps, value, self.goal.objective.of))
+            of, value = self.goal.objective.of, None
+            if decision.winner is not None:  # raw or averaged weights, whichever ended better
+                sign, last = self.goal.objective.sign, self._fork(decision.winner).last
+                of, value = max(last.items(), key=lambda item: sign * item[1])
+            events.append(Finished(decision.winner, self.goal.steps, value, of))
         return events
 
     def _apply(self, event: Event) -> None:

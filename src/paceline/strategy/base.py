@@ -52,13 +52,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """One fork so far: its schedule, what it observed itself, and whether it lives."""
+    """One fork so far: its schedule, what it observed itself (`last`: raw and averaged), and whether it lives."""
 
     id: int
     parent: int | None
     start: int
     schedule: Schedule
     trace: Trace | None = None
+    last: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True
     failure: str = ""
 

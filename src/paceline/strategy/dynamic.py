@@ -166,12 +166,11 @@ class Dynamic(Strategy):
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
         best, winner = ranked[0], self._protected(history)
-        clones = min(rung.clones, max(rung.forks - 1, 0)) if rung.clones < rung.forks else rung.clones
         if winner is not None and winner.alive:
-            others = [fork for fork in ranked if fork.id != winner.id]
-            kept = [winner, *others[: rung.forks - clones - 1]]
+            kept = [winner, *(fork for fork in ranked if fork.id != winner.id)][: rung.forks - rung.clones]
         else:
-            kept = ranked[: rung.forks - clones]
+            kept = ranked[: rung.forks - rung.clones]
+        clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
         beliefs = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
         builder = _Round(history, step, stop, beliefs, self)
         for fork in kept:
