@@ -277,6 +277,26 @@ def test_interrupted_anywhere_it_ends_bit_for_bit_the_same_and_disk_stays_bounde
     assert most <= 8 + 1
 
 
+def test_stopped_once_after_any_report_it_goes_on(tmp_path: Path) -> None:
+    settings = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3}
+    tune(digits_training, study=tmp_path / "whole", **settings)
+    whole = facts(tmp_path / "whole")
+    reports = sum(isinstance(e, Observed) for e in read_journal(tmp_path / "whole" / "journal.jsonl"))
+    for limit in range(1, reports, 2):
+        seen = 0
+
+        def stop(event) -> None:
+            nonlocal seen
+            seen += isinstance(event, Observed)
+            if seen == limit and isinstance(event, Observed):
+                raise Interrupt
+
+        with pytest.raises(Interrupt):
+            tune(digits_training, study=tmp_path / str(limit), on_event=stop, **settings)
+        tune(digits_training, study=tmp_path / str(limit), **settings)
+        assert facts(tmp_path / str(limit)) == whole
+
+
 class Broken:
     """A training that raises at large rates."""
 

@@ -8,6 +8,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError, JournalError, TrainingError
-from paceline.runner import Local, Task
+from paceline.runner import Local, Runner, Task
 from paceline.strategy import Decision, Dynamic, Fork, Goal, History, Proposal, Strategy
 from paceline.study import Cloned, Created, Decided, Dropped, Event, Failed, Finished, Journal, Observed, Proposed
 from paceline.study.study import checkpoint_path, read_settings, write_settings
@@ -399,48 +400,35 @@ def tune(
         seed: of everything random.
         on_event: called with every new event.
     """
-    if study is None:
-        with TemporaryDirectory(prefix="paceline-") as folder:
-            result = _tune(training, steps, lr, cost, strategy, mode, Path(folder), seed, on_event)
-            return replace(result, state=load_checkpoint(result.state)) if isinstance(result.state, Path) else result
-    return _tune(training, steps, lr, cost, strategy, mode, Path(study), seed, on_event)
-
-
-def _tune(
-    training: "Callable[[], Training]",
-    steps: int,
-    lr: "tuple[float, float] | LearningRateRange",
-    cost: float,
-    strategy: Strategy | None,
-    mode: "str | Objective",
-    folder: Path,
-    seed: int,
-    on_event: "Callable[[Event], None] | None",
-) -> Result:
     runner = Local(training)
-    tuner = Tuner(
-        lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
-    )
-    try:
-        start = checkpoint_path(folder, 0, 0)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
+        tuner = Tuner(
+            lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
+        )
+        stack.callback(tuner.close)
         while (proposals := tuner.ask()) is not None:
-            if any(p.start == 0 for p in proposals):
-                runner.prepare(start)
-            _keep_only(folder, {checkpoint_path(folder, *_origin(p)) for p in proposals})
-            by_fork = {p.fork: p for p in proposals}
-            waiting = dict(by_fork)
-            for report in runner.run([_task(folder, p, seed) for p in proposals]):
-                p = waiting.pop(report.fork)
-                if report.failure:
-                    tuner.fail(p, report.failure, report.steps, report.values)
-                    continue
-                tuner.tell(p, report.steps, report.values)
-                needed = {_origin(q) for q in waiting.values()}
-                if _origin(p) not in needed and p.start > 0:
-                    checkpoint_path(folder, *_origin(p)).unlink(missing_ok=True)
-        return _with_state(tuner.result, folder, steps)
-    finally:
-        tuner.close()
+            _run_round(tuner, runner, folder, proposals)
+        result = _with_state(tuner.result, folder, steps)
+        return replace(result, state=load_checkpoint(result.state)) if study is None else result  # pyright: ignore
+
+
+def _run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
+    """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
+    if any(p.start == 0 for p in proposals):
+        runner.prepare(checkpoint_path(folder, 0, 0))
+    begun = {_origin(p) for p in proposals}
+    reported = {(fork.id, int(fork.schedule.change_points[-1])) for fork in tuner.history.alive}
+    _keep_only(folder, {checkpoint_path(folder, *at) for at in begun | reported})
+    waiting = {p.fork: p for p in proposals}
+    for report in runner.run([_task(folder, p, tuner.goal.seed) for p in proposals]):
+        p = waiting.pop(report.fork)
+        if report.failure:
+            tuner.fail(p, report.failure, report.steps, report.values)
+            continue
+        tuner.tell(p, report.steps, report.values)
+        if p.start > 0 and _origin(p) not in {_origin(q) for q in waiting.values()}:
+            checkpoint_path(folder, *_origin(p)).unlink(missing_ok=True)
 
 
 def _origin(p: Proposal) -> tuple[int, int]:
@@ -458,7 +446,7 @@ def _task(folder: Path, p: Proposal, seed: int) -> Task:
 
 
 def _keep_only(folder: Path, needed: set[Path]) -> None:
-    """Delete checkpoints that no open proposal begins from, and torn ones."""
+    """Delete checkpoints that nothing can begin from any more, and torn ones."""
     for path in (folder / "checkpoints").glob("*"):
         if path not in needed:
             path.unlink(missing_ok=True)
