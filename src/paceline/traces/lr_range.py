@@ -59,6 +59,8 @@ class LearningRateRange:
 
     def to_unit(self, rate: "float | Float[np.ndarray, '...']") -> Float[np.ndarray, "..."]:
         """Rate -> x, 0 at `low` and 1 at `high`, linear in log10(rate)."""
+        if not np.all(np.asarray(rate) > 0):
+            raise InputError(f"rates must be positive, got {np.min(rate):.6g}: they are placed on a logarithmic scale")
         return self.log10_to_unit(np.asarray(np.log10(rate)))
 
     def log10_to_unit(self, log10_rate: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
