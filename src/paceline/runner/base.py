@@ -14,7 +14,7 @@ class Task:
 
     Args:
         fork: its number.
-        origin: checkpoint to begin from; None begins a new run.
+        origin: checkpoint to begin from.
         target: checkpoint to leave behind.
         stop: the step to train to.
         schedule: the learning rate.
@@ -22,7 +22,7 @@ class Task:
     """
 
     fork: int
-    origin: Path | None
+    origin: Path
     target: Path
     stop: int
     schedule: Schedule

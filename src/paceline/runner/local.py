@@ -42,8 +42,7 @@ class Local(Runner):
     def _run(self, task: Task) -> Report:
         steps, columns = list[int](), dict[str, list[float]]()
         try:
-            if (task.origin is not None and task.origin != self._holds) or task.seed is not None:
-                assert task.origin is not None
+            if task.origin != self._holds:
                 self.training.load_state_dict(load_checkpoint(task.origin))
             self._holds = None
             if task.seed is not None and isinstance(self.training, Reseedable):

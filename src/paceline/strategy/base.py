@@ -89,12 +89,6 @@ class History:
         """Forks that can go on."""
         return [fork for fork in self.forks if fork.alive]
 
-    @property
-    def step(self) -> int:
-        """Where the living forks stand."""
-        stands = [fork.trace.last_step for fork in self.forks if fork.alive and fork.trace is not None]
-        return max(stands, default=0)
-
     def ranked(self, share: float = 0.0) -> list[Fork]:
         """Living forks, best first; equal ones in the order of their numbers."""
         sign = self.goal.objective.sign
