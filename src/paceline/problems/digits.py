@@ -1,4 +1,9 @@
-"""A real problem that needs no download: a small network on scikit-learn's handwritten digits, trained with Adam."""
+"""A real problem that needs no download: a small network on scikit-learn's handwritten digits, trained with Adam.
+
+Training images are shifted by up to a pixel at random, so that the network cannot learn them by heart: otherwise the
+validation loss says more about when it began to overfit than about the learning rate. Validation images are seen under
+all nine shifts, which halves the difference between seeds.
+"""
 
 from collections.abc import Iterator
 from functools import cache
@@ -24,19 +29,25 @@ def load_digits() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return images[train], labels[train], images[valid], labels[valid]
 
 
+def shifted(images: Tensor) -> Tensor:
+    """All nine shifts by up to a pixel, stacked."""
+    padded = nn.functional.pad(images.view(-1, 8, 8), (1, 1, 1, 1))
+    return torch.stack([padded[:, i : i + 8, j : j + 8].flatten(1) for i in range(3) for j in range(3)])
+
+
 class Batches:
-    """Random batches without end, drawn with torch's generator."""
+    """Random batches of randomly shifted images, drawn with torch's generator."""
 
     def __init__(self, images: Tensor, labels: Tensor, size: int) -> None:
-        self.images, self.labels, self.size = images, labels, size
+        self.shifted, self.labels, self.size = shifted(images), labels, size
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         for _ in range(len(self.labels) // self.size):
-            rows = torch.randint(len(self.labels), (self.size,))
-            yield self.images[rows], self.labels[rows]
+            shift, row = torch.randint(9, (self.size,)), torch.randint(len(self.labels), (self.size,))
+            yield self.shifted[shift, row], self.labels[row]
 
 
-def digits_training(seed: int = 0, *, every: int | None = None, batch: int = 64, width: int = 32) -> TorchTraining:
+def digits_training(seed: int = 0, *, every: int | None = None, batch: int = 64, width: int = 128) -> TorchTraining:
     """A run of a small network; the same seed gives the same weights to start from and the same batches."""
     images, labels, valid_images, valid_labels = load_digits()
     model = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
@@ -46,12 +57,13 @@ def digits_training(seed: int = 0, *, every: int | None = None, batch: int = 64,
             bound = parameter.shape[-1] ** -0.5
             parameter.uniform_(-bound, bound, generator=source)
     loss_of = nn.CrossEntropyLoss()
+    held_out, answers = shifted(valid_images).flatten(0, 1), valid_labels.repeat(9)
     training = TorchTraining(
         model,
         torch.optim.Adam(model.parameters()),
         batches=Batches(images, labels, batch),
         loss=lambda net, pair: loss_of(net(pair[0]), pair[1]),
-        evaluate=lambda net: float(loss_of(net(valid_images), valid_labels)),
+        evaluate=lambda net: float(loss_of(net(held_out), answers)),
         every=every,
     )
     training.reseed(seed)
