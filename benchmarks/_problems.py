@@ -1,7 +1,7 @@
 """The problems that tuners are compared on: two noisy quadratics, a digits network and a character model.
 
 Within a seed every method starts from the same weights, sees the same data and gets the same bounds; the bounds are
-shifted at random per seed so that no grid lands on the optimum. Values are the loss on a fixed set that is not trained on
+shifted at random per seed so that no grid lands on the optimum. Values are the loss on a fixed set not trained on
 (the loss itself on the quadratics).
 """
 
@@ -98,7 +98,7 @@ def shakespeare() -> tuple[Tensor, Tensor, int]:
 
 
 def character_training(seed: int = 0, *, every: int = 10) -> TorchTraining:
-    """A character model on Tiny Shakespeare with AdamW; the value is the loss on 128 fixed windows of validation text."""
+    """A character model on Tiny Shakespeare with AdamW; its value is the loss on 128 windows of validation text."""
     text, validation, characters = shakespeare()
     with torch.random.fork_rng():
         torch.manual_seed(seed)
