@@ -17,6 +17,7 @@ class Local(Runner):
     """
 
     def __init__(self, make_training: Callable[[], Training]) -> None:
+        super().__init__()
         try:
             self.training = make_training()
         except Exception as error:
@@ -32,7 +33,7 @@ class Local(Runner):
     def prepare(self, start: Path) -> None:
         """Keep the state of the untrained run."""
         if not start.exists():
-            save_checkpoint(self.training.state_dict(), start)
+            self._save(start)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run all tasks in turn."""
@@ -42,25 +43,35 @@ class Local(Runner):
     def _run(self, task: Task) -> Report:
         steps, columns = list[int](), dict[str, list[float]]()
         try:
-            if task.origin != self._holds:
-                self.training.load_state_dict(load_checkpoint(task.origin))
-            self._holds = None
-            if task.seed is not None and isinstance(self.training, Reseedable):
-                self.training.reseed(task.seed)
-            for step, value in self.training.advance(task.schedule, task.stop):
-                steps.append(int(step))
-                for of, number in value.items() if isinstance(value, dict) else [("raw", value)]:
-                    columns.setdefault(of, []).append(float(number))
+            self._begin(task)
+            with self.stopwatch.on("training"):
+                for step, value in self.training.advance(task.schedule, task.stop):
+                    steps.append(int(step))
+                    for of, number in value.items() if isinstance(value, dict) else [("raw", value)]:
+                        columns.setdefault(of, []).append(float(number))
             if not steps:
                 failure = f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
                 return Report(task.fork, (), {}, failure)
-            save_checkpoint(self.training.state_dict(), task.target)
+            self._save(task.target)
             self._holds = task.target
         except TrainingError:
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
             return Report(task.fork, tuple(steps), _whole(columns), f"{type(error).__name__}: {error}")
         return Report(task.fork, tuple(steps), _whole(columns))
+
+    def _begin(self, task: Task) -> None:
+        """Put the training into the state that the task begins from."""
+        if task.origin != self._holds:
+            with self.stopwatch.on("checkpoint"):
+                self.training.load_state_dict(load_checkpoint(task.origin))
+        self._holds = None
+        if task.seed is not None and isinstance(self.training, Reseedable):
+            self.training.reseed(task.seed)
+
+    def _save(self, target: Path) -> None:
+        with self.stopwatch.on("checkpoint"):
+            save_checkpoint(self.training.state_dict(), target)
 
 
 def _whole(columns: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:

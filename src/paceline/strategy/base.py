@@ -98,6 +98,10 @@ class History:
         """What was observed, fork by fork."""
         return [fork.trace for fork in self.forks if fork.trace is not None]
 
+    def fork(self, number: int) -> Fork:
+        """The fork of this number."""
+        return next(fork for fork in self.forks if fork.id == number)
+
     def with_fork(self, fork: Fork) -> "History":
         """The history with a fork added, or replaced by its number."""
         others = [known for known in self.forks if known.id != fork.id]
