@@ -14,6 +14,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
+from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
@@ -254,12 +255,15 @@ class _Round:
         )
         values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
         self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
+        if self.beliefs is not None and self.beliefs.model is not None:
+            self.details["forecast"] = forecasts(self.beliefs.model, self.history, self.proposals)
+            self.details["surface"] = surface(self.beliefs.model)
         return Decision(
             tuple(self.proposals),
             drops,
             None,
             (f"at step {self.start}, best first: {values}", *self.reasons),
-            self.details,
+            rounded(self.details),
         )
 
     def _choose(self, parent: Fork, alpha: float) -> Choice:
