@@ -340,7 +340,7 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
 @pytest.mark.parametrize(
     ("make_training", "message"),
     [
-        (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*the study is kept in"),
+        (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*pass study= to keep"),
         (lambda: Broken("nan"), "every fork failed.*is not finite"),
         (lambda: Broken("silent"), "every fork failed.*yielded nothing up to step"),
         (lambda: 17, "must return a Training.*got int"),

@@ -17,6 +17,7 @@ from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan
+from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
 from paceline.traces.objective import Of, Transform
 
@@ -118,8 +119,9 @@ class Dynamic(Strategy):
         return Objective(objective.mode, self.transform, self.of, objective.every)
 
     def total_steps(self, goal: Goal) -> int:
-        """The plan's cost in steps."""
-        return self.plan.total_steps(goal.steps)
+        """The plan's cost in steps; a single run may repeat an interval that failed, if only one."""
+        steps = self.plan.total_steps(goal.steps)
+        return steps + self.plan.longest(goal.steps) if steps == goal.steps else steps
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
@@ -133,14 +135,15 @@ class Dynamic(Strategy):
         }
 
     def propose(self, history: History) -> Decision:
+        """The next decision; where every fork has failed, a way back."""
+        return with_rollback(history, self.total_steps(history.goal), self._decide)
+
+    def _decide(self, history: History) -> Decision:
         """Start, or decide at a rung, or end."""
         if not history.forks:
             return self._start(history.goal)
         ranked = history.ranked(self.smooth)
         borders = self.plan.borders(history.goal.steps)
-        if not ranked:
-            reason = "every fork failed: lower the upper bound of the rate, or check the training at a small rate"
-            return Decision(winner=None, reasons=(reason,))
         if history.round >= len(borders) - 1:
             best = ranked[0]
             return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.recent(self.smooth):.6g}",))

@@ -10,7 +10,7 @@ import numpy as np
 
 from paceline.errors import TrainingError
 from paceline.runner import Local, Runner, Task
-from paceline.strategy import Proposal, Strategy
+from paceline.strategy import History, Proposal, Strategy
 from paceline.study import Event
 from paceline.study.study import checkpoint_path
 from paceline.traces import LearningRateRange, Objective
@@ -54,40 +54,47 @@ def tune(
         runner.stopwatch = tuner.stopwatch
         while (proposals := tuner.ask()) is not None:
             run_round(tuner, runner, folder, proposals)
-        result, path = tuner.result, _final_state(tuner, folder)
-        return replace(result, state=load_checkpoint(path) if study is None else path)
+        if tuner.result.fork is None:
+            raise TrainingError(_advice(tuner.result, study))
+        path = checkpoint_path(folder, tuner.result.fork, steps)
+        _keep_only(folder, {path})
+        state = load_checkpoint(path) if study is None else path
+        return replace(tuner.result, state=state)
 
 
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    begun = {_origin(p) for p in proposals}
-    reported = {(fork.id, int(fork.schedule.change_points[-1])) for fork in tuner.history.alive}
-    _keep_only(folder, {checkpoint_path(folder, *at) for at in begun | reported})
+    _keep_only(folder, {checkpoint_path(folder, *at) for at in _needed(tuner.history, proposals)})
+    origins = {p.fork: tuner.history.fork(p.fork).origin for p in proposals}
     waiting = {p.fork: p for p in proposals}
-    for report in runner.run([_task(folder, p, tuner.goal.seed) for p in proposals]):
-        p = waiting.pop(report.fork)
+    for report in runner.run([_task(folder, p, origins[p.fork], tuner.goal.seed) for p in proposals]):
+        p, origin = waiting.pop(report.fork), origins.pop(report.fork)
         if report.failure:
             tuner.fail(p, report.failure, report.steps, report.values)
             continue
         tuner.tell(p, report.steps, report.values)
-        if p.start > 0 and _origin(p) not in {_origin(q) for q in waiting.values()}:
-            checkpoint_path(folder, *_origin(p)).unlink(missing_ok=True)
+        if p.start > 0 and origin not in origins.values():
+            checkpoint_path(folder, *origin).unlink(missing_ok=True)
 
 
-def _origin(p: Proposal) -> tuple[int, int]:
-    """Fork and step of the checkpoint a proposal begins from."""
-    if p.start == 0:
-        return 0, 0
-    return (p.fork if p.parent is None else p.parent), p.start
+def _needed(history: History, proposals: list[Proposal]) -> set[tuple[int, int]]:
+    """Fork and step of the states that something may begin from: at most one per living fork.
+
+    Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
+    """
+    stop, waiting = proposals[0].stop, {p.fork for p in proposals}
+    through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
+    failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
+    return {history.fork(number).origin for number in waiting} | (through or failed)
 
 
-def _task(folder: Path, p: Proposal, seed: int) -> Task:
+def _task(folder: Path, p: Proposal, origin: tuple[int, int], seed: int) -> Task:
     cloned = p.parent is not None
     fresh = int(np.random.SeedSequence([seed, p.fork, p.start]).generate_state(1)[0]) if cloned else None
     target = checkpoint_path(folder, p.fork, p.stop)
-    return Task(p.fork, checkpoint_path(folder, *_origin(p)), target, p.stop, p.schedule, fresh)
+    return Task(p.fork, checkpoint_path(folder, *origin), target, p.stop, p.schedule, fresh)
 
 
 def _keep_only(folder: Path, needed: set[Path]) -> None:
@@ -97,14 +104,8 @@ def _keep_only(folder: Path, needed: set[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _final_state(tuner: Tuner, folder: Path) -> Path:
-    """The winner's checkpoint, the only one that stays; an error that says why where nobody won."""
-    result = tuner.result
-    if result.fork is None:
-        reasons = sorted({fork.failure for fork in result.history.forks if fork.failure})
-        raise TrainingError(
-            f"{result.advice}; what the forks said: {'; '.join(reasons)}; the study is kept in {folder}"
-        )
-    path = checkpoint_path(folder, result.fork, tuner.goal.steps)
-    _keep_only(folder, {path})
-    return path
+def _advice(result: Result, study: "str | Path | None") -> str:
+    """Why nobody won, in the forks' own words, and where to look."""
+    said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
+    where = f"what was learnt, and the best state, are kept in {study}" if study else "pass study= to keep the states"
+    return f"{result.advice}; what the forks said: {said}; {where}"

@@ -10,6 +10,7 @@ from paceline.errors import InputError
 from paceline.strategy import Fork, History, Proposal
 from paceline.study import Failed, Observed
 from paceline.traces import Trace
+from paceline.traces.trace import is_sound
 
 Values = Sequence[float] | Mapping[str, Sequence[float]]
 Columns = dict[str, tuple[float, ...]]
@@ -35,7 +36,9 @@ def checked(proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[t
 
 def first_bad(steps: tuple[int, ...], columns: Columns) -> int | None:
     """The first step at which a value is not finite."""
-    return next((s for i, s in enumerate(steps) if not all(np.isfinite(c[i]) for c in columns.values())), None)
+    return next(
+        (s for i, s in enumerate(steps) if not is_sound(np.array([c[i] for c in columns.values()])).all()), None
+    )
 
 
 def reported(history: History, proposal: Proposal, event: "Observed | Failed") -> Fork:
@@ -43,7 +46,7 @@ def reported(history: History, proposal: Proposal, event: "Observed | Failed") -
     fork = history.fork(event.fork)
     steps, values = np.array(event.steps, dtype=int), np.array(column(event.values, history.goal.objective.of))
     if isinstance(event, Failed):
-        sound = np.isfinite(values)
+        sound = is_sound(values)
         count = len(values) if sound.all() else int(np.argmin(sound))
         after = int(steps[count - 1]) if count else proposal.start
         steps = np.append(steps[:count], max(event.step, after + 1))
