@@ -238,6 +238,9 @@ def test_tune_trains_and_returns_weights_that_give_the_value(tmp_path: Path) -> 
         assert training.evaluate(training.model.eval()) == pytest.approx(result.value, abs=1e-9)
     assert len(list((tmp_path / "checkpoints").iterdir())) == 1
     assert Study.open(tmp_path).finished is not None
+    assert set(result.seconds) == {"training", "decide", "journal", "checkpoint"}
+    assert all(seconds > 0 for seconds in result.seconds.values())
+    assert result.seconds["decide"] >= sum(d.seconds for d in Study.open(tmp_path).decisions)
 
 
 class Interrupt(BaseException):
@@ -337,7 +340,7 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
 @pytest.mark.parametrize(
     ("make_training", "message"),
     [
-        (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*the study is kept in"),
+        (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*pass study= to keep"),
         (lambda: Broken("nan"), "every fork failed.*is not finite"),
         (lambda: Broken("silent"), "every fork failed.*yielded nothing up to step"),
         (lambda: 17, "must return a Training.*got int"),

@@ -2,5 +2,6 @@
 
 from paceline.runner.base import Report, Runner, Task
 from paceline.runner.local import Local
+from paceline.runner.stopwatch import Stopwatch
 
-__all__ = ["Local", "Report", "Runner", "Task"]
+__all__ = ["Local", "Report", "Runner", "Stopwatch", "Task"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
 
 
@@ -40,7 +41,13 @@ class Report:
 
 
 class Runner(ABC):
-    """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk."""
+    """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk.
+
+    `stopwatch` counts what it spends on "training" and on "checkpoint".
+    """
+
+    def __init__(self) -> None:
+        self.stopwatch = Stopwatch()
 
     @abstractmethod
     def prepare(self, start: Path) -> None:

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from paceline.errors import TrainingError
 from paceline.runner.base import Report, Runner, Task
+from paceline.traces.trace import is_sound
 from paceline.training import Training, load_checkpoint, save_checkpoint
 from paceline.training.protocol import Reseedable
 
@@ -17,6 +20,7 @@ class Local(Runner):
     """
 
     def __init__(self, make_training: Callable[[], Training]) -> None:
+        super().__init__()
         try:
             self.training = make_training()
         except Exception as error:
@@ -32,7 +36,7 @@ class Local(Runner):
     def prepare(self, start: Path) -> None:
         """Keep the state of the untrained run."""
         if not start.exists():
-            save_checkpoint(self.training.state_dict(), start)
+            self._save(start)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run all tasks in turn."""
@@ -42,26 +46,39 @@ class Local(Runner):
     def _run(self, task: Task) -> Report:
         steps, columns = list[int](), dict[str, list[float]]()
         try:
-            if task.origin != self._holds:
-                self.training.load_state_dict(load_checkpoint(task.origin))
-            self._holds = None
-            if task.seed is not None and isinstance(self.training, Reseedable):
-                self.training.reseed(task.seed)
+            self._begin(task)
+            failure = self._train(task, steps, columns)
+            if not failure:
+                self._save(task.target)
+                self._holds = task.target
+        except TrainingError:
+            raise
+        except Exception as error:  # a fork that breaks is data; the others go on
+            failure = f"{type(error).__name__}: {error}"
+        return Report(task.fork, tuple(steps), {of: tuple(column) for of, column in columns.items()}, failure)
+
+    def _train(self, task: Task, steps: list[int], columns: dict[str, list[float]]) -> str:
+        """Train and note what is observed; what went wrong, or nothing."""
+        with self.stopwatch.on("training"):
             for step, value in self.training.advance(task.schedule, task.stop):
                 steps.append(int(step))
                 for of, number in value.items() if isinstance(value, dict) else [("raw", value)]:
                     columns.setdefault(of, []).append(float(number))
-            if not steps:
-                failure = f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
-                return Report(task.fork, (), {}, failure)
-            save_checkpoint(self.training.state_dict(), task.target)
-            self._holds = task.target
-        except TrainingError:
-            raise
-        except Exception as error:  # a fork that breaks is data; the others go on
-            return Report(task.fork, tuple(steps), _whole(columns), f"{type(error).__name__}: {error}")
-        return Report(task.fork, tuple(steps), _whole(columns))
+                if not is_sound(np.array([column[-1] for column in columns.values()])).all():
+                    return f"the value at step {step} is not finite"  # further steps would be wasted
+        if not steps:
+            return f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
+        return ""
 
+    def _begin(self, task: Task) -> None:
+        """Put the training into the state that the task begins from."""
+        if task.origin != self._holds:
+            with self.stopwatch.on("checkpoint"):
+                self.training.load_state_dict(load_checkpoint(task.origin))
+        self._holds = None
+        if task.seed is not None and isinstance(self.training, Reseedable):
+            self.training.reseed(task.seed)
 
-def _whole(columns: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:
-    return {of: tuple(column) for of, column in columns.items()}
+    def _save(self, target: Path) -> None:
+        with self.stopwatch.on("checkpoint"):
+            save_checkpoint(self.training.state_dict(), target)

@@ -68,6 +68,14 @@ class Fork:
         """The multiplier (the rate, on a constant base) it runs at now."""
         return float(self.schedule.multipliers[-1])
 
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Fork and step of the state that its last interval began from; (0, 0) is where all runs begin."""
+        begin = int(self.schedule.change_points[-2])
+        if begin == 0:
+            return 0, 0
+        return (self.parent if self.parent is not None and begin == self.start else self.id), begin
+
     def recent(self, share: float = 0.0) -> float:
         """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""
         if self.trace is None:
@@ -97,6 +105,10 @@ class History:
     def traces(self) -> list[Trace]:
         """What was observed, fork by fork."""
         return [fork.trace for fork in self.forks if fork.trace is not None]
+
+    def fork(self, number: int) -> Fork:
+        """The fork of this number."""
+        return next(fork for fork in self.forks if fork.id == number)
 
     def with_fork(self, fork: Fork) -> "History":
         """The history with a fork added, or replaced by its number."""

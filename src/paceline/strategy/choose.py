@@ -146,17 +146,17 @@ class ByModel(Chooser):
         quantile = beliefs.model.quantile(alpha, rates, start=parent.trace, stop=stop)
         score = np.where(allowed, goal.objective.sign * quantile, -np.inf)
         best = int(np.argmax(score))
-        details = {
+        details: dict[str, Any] = {
             "candidates": {
-                "rates": rates.tolist(),
-                "quantile": quantile.tolist(),
+                "rates": rates,
+                "quantile": quantile,
                 "alpha": alpha,
-                "admitted": allowed.tolist(),
+                "admitted": allowed,
             }
         }
         if beliefs.failures is not None:
             probability = beliefs.failures.probability(beliefs.model.failure_inputs(value, rates))
-            details["p_fail"] = {"rates": rates.tolist(), "probability": probability.tolist()}
+            details["p_fail"] = {"rates": rates, "probability": probability}
         score_text = f"its {alpha:.2g}-quantile at step {stop}, {quantile[best]:.4g}"
         reason = f"{score_text}, is the best of {int(allowed.sum())} admitted rates"
         return Choice(float(rates[best]), reason, details)

@@ -14,8 +14,10 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
+from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan
+from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
 from paceline.traces.objective import Of, Transform
 
@@ -117,8 +119,9 @@ class Dynamic(Strategy):
         return Objective(objective.mode, self.transform, self.of, objective.every)
 
     def total_steps(self, goal: Goal) -> int:
-        """The plan's cost in steps."""
-        return self.plan.total_steps(goal.steps)
+        """The plan's cost in steps; a single run may repeat an interval that failed, if only one."""
+        steps = self.plan.total_steps(goal.steps)
+        return steps + self.plan.longest(goal.steps) if steps == goal.steps else steps
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
@@ -132,14 +135,15 @@ class Dynamic(Strategy):
         }
 
     def propose(self, history: History) -> Decision:
+        """The next decision; where every fork has failed, a way back."""
+        return with_rollback(history, self.total_steps(history.goal), self._decide)
+
+    def _decide(self, history: History) -> Decision:
         """Start, or decide at a rung, or end."""
         if not history.forks:
             return self._start(history.goal)
         ranked = history.ranked(self.smooth)
         borders = self.plan.borders(history.goal.steps)
-        if not ranked:
-            reason = "every fork failed: lower the upper bound of the rate, or check the training at a small rate"
-            return Decision(winner=None, reasons=(reason,))
         if history.round >= len(borders) - 1:
             best = ranked[0]
             return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.recent(self.smooth):.6g}",))
@@ -254,12 +258,15 @@ class _Round:
         )
         values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
         self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
+        if self.beliefs is not None and self.beliefs.model is not None:
+            self.details["forecast"] = forecasts(self.beliefs.model, self.history, self.proposals)
+            self.details["surface"] = surface(self.beliefs.model)
         return Decision(
             tuple(self.proposals),
             drops,
             None,
             (f"at step {self.start}, best first: {values}", *self.reasons),
-            self.details,
+            rounded(self.details),
         )
 
     def _choose(self, parent: Fork, alpha: float) -> Choice:

@@ -64,6 +64,10 @@ class Plan:
         alive = [self.first, *(rung.forks for rung in self.rungs)]
         return sum(n * (b - a) for n, (a, b) in zip(alive, pairwise(self.borders(steps)), strict=True))
 
+    def longest(self, steps: int) -> int:
+        """Steps of the longest interval."""
+        return max(b - a for a, b in pairwise(self.borders(steps)))
+
 
 def greedy_plan(forks: int, intervals: int) -> Plan:
     """Algorithm 1: at each of d equal intervals all forks become clones of the best."""

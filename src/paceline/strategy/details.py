@@ -1,0 +1,62 @@
+"""What a view shows of a decision, taken from the model while it is at hand: no view fits one (docs/journal.md).
+
+All of it costs a few milliseconds and nothing in it decides anything.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from paceline.model import TraceModel
+from paceline.model.linalg import tensor
+from paceline.model.paths import latent_input
+from paceline.strategy.base import History, Proposal
+
+QUANTILES, DRAWS, POINTS = (0.05, 0.5, 0.95), 200, 5
+VALUES, RATES = 12, 24
+
+
+def forecasts(model: TraceModel, history: History, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """The 90 % band of each proposal's trace, at a handful of steps up to the next decision."""
+    bands = list[dict[str, Any]]()
+    for p in proposals:
+        past = history.fork(p.fork if p.parent is None else p.parent).trace
+        if past is None:
+            continue
+        steps = np.unique(np.linspace(p.start, p.stop, POINTS + 1).round().astype(int)[1:])
+        random = torch.Generator().manual_seed(p.fork)
+        ahead = model.forecast(p.schedule, steps[steps > past.last_step], start=past, draws=DRAWS, generator=random)
+        low, median, high = np.quantile(ahead.draws, QUANTILES, axis=0)
+        bands.append({"fork": p.fork, "steps": ahead.steps, "low": low, "median": median, "high": high})
+    return bands
+
+
+def surface(model: TraceModel) -> dict[str, Any]:
+    """Mean and deviation of each latent function over a grid of values (rows) and rates (columns).
+
+    A model of higher order is shown where value and rate have not changed lately.
+    """
+    frame, order = model.frame, model.frame.cutting.order
+    seen = frame.inputs(model.segments)[:, 0]
+    values = tensor(np.linspace(float(seen.min()), float(seen.max()), VALUES))
+    x = np.linspace(0.0, 1.0, RATES)
+    grid = torch.meshgrid(values, tensor(x), indexing="ij")
+    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], order, None))
+    return {
+        "values": frame.to_user(values),
+        "rates": frame.scaling.lr_range.from_unit(x),
+        "latents": [{"mean": m.numpy(), "deviation": v.sqrt().numpy()} for m, v in zip(mean, variance, strict=True)],
+    }
+
+
+def rounded(value: Any) -> Any:
+    """Plain data with floats to six significant digits: lines of the journal stay small."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, np.ndarray):
+        return rounded(value.tolist())
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -1,0 +1,111 @@
+"""The loop driven by a runner: proposals become tasks, and checkpoints stay while something may begin from them."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from paceline.errors import TrainingError
+from paceline.runner import Local, Runner, Task
+from paceline.strategy import History, Proposal, Strategy
+from paceline.study import Event
+from paceline.study.study import checkpoint_path
+from paceline.traces import LearningRateRange, Objective
+from paceline.training import Training, load_checkpoint
+from paceline.tuner.loop import Tuner
+from paceline.tuner.result import Result
+
+
+def tune(
+    training: "Callable[[], Training]",
+    *,
+    steps: int,
+    lr: "tuple[float, float] | LearningRateRange",
+    cost: float = 2.3,
+    strategy: Strategy | None = None,
+    mode: "str | Objective" = "min",
+    study: "str | Path | None" = None,
+    seed: int = 0,
+    on_event: "Callable[[Event], None] | None" = None,
+) -> Result:
+    """Tune the learning rate of one training run.
+
+    Args:
+        training: builds one run: a `TorchTraining`, or anything with advance, state_dict and load_state_dict.
+        steps: length of the run.
+        lr: lower and upper bound of the rate.
+        cost: total steps of all forks, in units of one run.
+        strategy: another strategy, in place of `horizon` at this cost.
+        mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
+        study: folder to keep the study in; an existing one is continued. A temporary one by default.
+        seed: of everything random.
+        on_event: called with every new event.
+    """
+    runner = Local(training)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
+        tuner = Tuner(
+            lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
+        )
+        stack.callback(tuner.close)
+        runner.stopwatch = tuner.stopwatch
+        while (proposals := tuner.ask()) is not None:
+            run_round(tuner, runner, folder, proposals)
+        if tuner.result.fork is None:
+            raise TrainingError(_advice(tuner.result, study))
+        path = checkpoint_path(folder, tuner.result.fork, steps)
+        _keep_only(folder, {path})
+        state = load_checkpoint(path) if study is None else path
+        return replace(tuner.result, state=state)
+
+
+def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
+    """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
+    if any(p.start == 0 for p in proposals):
+        runner.prepare(checkpoint_path(folder, 0, 0))
+    _keep_only(folder, {checkpoint_path(folder, *at) for at in _needed(tuner.history, proposals)})
+    origins = {p.fork: tuner.history.fork(p.fork).origin for p in proposals}
+    waiting = {p.fork: p for p in proposals}
+    for report in runner.run([_task(folder, p, origins[p.fork], tuner.goal.seed) for p in proposals]):
+        p, origin = waiting.pop(report.fork), origins.pop(report.fork)
+        if report.failure:
+            tuner.fail(p, report.failure, report.steps, report.values)
+            continue
+        tuner.tell(p, report.steps, report.values)
+        if p.start > 0 and origin not in origins.values():
+            checkpoint_path(folder, *origin).unlink(missing_ok=True)
+
+
+def _needed(history: History, proposals: list[Proposal]) -> set[tuple[int, int]]:
+    """Fork and step of the states that something may begin from: at most one per living fork.
+
+    Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
+    """
+    stop, waiting = proposals[0].stop, {p.fork for p in proposals}
+    through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
+    failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
+    return {history.fork(number).origin for number in waiting} | (through or failed)
+
+
+def _task(folder: Path, p: Proposal, origin: tuple[int, int], seed: int) -> Task:
+    cloned = p.parent is not None
+    fresh = int(np.random.SeedSequence([seed, p.fork, p.start]).generate_state(1)[0]) if cloned else None
+    target = checkpoint_path(folder, p.fork, p.stop)
+    return Task(p.fork, checkpoint_path(folder, *origin), target, p.stop, p.schedule, fresh)
+
+
+def _keep_only(folder: Path, needed: set[Path]) -> None:
+    """Delete checkpoints that nothing can begin from any more, and torn ones."""
+    for path in (folder / "checkpoints").glob("*"):
+        if path not in needed:
+            path.unlink(missing_ok=True)
+
+
+def _advice(result: Result, study: "str | Path | None") -> str:
+    """Why nobody won, in the forks' own words, and where to look."""
+    said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
+    where = f"what was learnt, and the best state, are kept in {study}" if study else "pass study= to keep the states"
+    return f"{result.advice}; what the forks said: {said}; {where}"

@@ -1,0 +1,220 @@
+"""The one loop: ask a strategy what to run, tell it what was observed, write both down.
+
+The same object serves people who drive it by hand (`ask`, `tell`, `fail`) and runners. Nothing is kept but the journal:
+opening a study again replays it and goes on where it stopped.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InputError, JournalError
+from paceline.runner import Stopwatch
+from paceline.strategy import Dynamic, Goal, History, Proposal, Strategy
+from paceline.study import Created, Decided, Event, Failed, Journal, Observed
+from paceline.study.study import read_settings, write_settings
+from paceline.traces import LearningRateRange, Objective
+from paceline.tuner.progress import Progress, consequences, is_whole
+from paceline.tuner.reports import Columns, Values, checked, first_bad
+from paceline.tuner.result import Result
+
+
+class Tuner:
+    """Tunes one run by ask and tell.
+
+    Args:
+        lr: lower and upper bound of the rate.
+        steps: length of one run.
+        cost: how many runs' worth of steps may be spent in all (`horizon`).
+        strategy: another strategy, in place of `horizon` at this cost.
+        mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
+        study: folder to keep the study in; an existing one is continued.
+        seed: of everything random.
+        on_event: called with every new event.
+
+    >>> tuner = Tuner(lr=(1e-4, 1e-1), steps=400, cost=1.5)
+    >>> while (proposals := tuner.ask()) is not None:
+    ...     for p in proposals:
+    ...         steps = range(p.start + 1, p.stop + 1)
+    ...         losses = [1.0 + abs(p.schedule.multipliers[-1] - 0.01) / t for t in steps]
+    ...         tuner.tell(p, steps, {"averaged": losses})
+    >>> bool(0.003 < tuner.result.schedule.multipliers[-1] < 0.03)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: "tuple[float, float] | LearningRateRange",
+        steps: int,
+        cost: float = 2.3,
+        strategy: Strategy | None = None,
+        mode: "str | Objective" = "min",
+        study: "str | Path | None" = None,
+        seed: int = 0,
+        on_event: "Callable[[Event], None] | None" = None,
+    ) -> None:
+        self.strategy = Dynamic.horizon(cost=cost) if strategy is None else strategy
+        wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
+        self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed)
+        self.total_steps = self.strategy.total_steps(self.goal)
+        self.stopwatch = Stopwatch("training", "decide", "journal", "checkpoint")
+        self._progress = Progress(History(self.goal))
+        self._handed: set[Proposal] = set()
+        self._warned = False
+        self._on_event = on_event
+        self._journal = self._opened(Path(study)) if study is not None else None
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def history(self) -> History:
+        """Everything that was observed so far."""
+        return self._progress.history
+
+    def ask(self) -> list[Proposal] | None:
+        """Proposals not handed out yet; an empty list while it waits for reports; None when the study is over."""
+        if self._progress.finished is not None:
+            return None
+        fresh = [p for p in self._progress.open.values() if p not in self._handed]
+        self._handed.update(fresh)
+        return fresh
+
+    def tell(self, proposal: Proposal, steps: Sequence[int], values: Values) -> None:
+        """Report what a proposal observed: steps in (start, stop], and a value for each; raw, averaged or both."""
+        at, columns = self._checked(proposal, steps, values)
+        bad = first_bad(at, columns)
+        if bad is not None:
+            self.fail(proposal, f"the value at step {bad} is not finite", at, columns)
+            return
+        self._report(Observed(proposal.fork, proposal.start, proposal.stop, at, columns))
+
+    def fail(self, proposal: Proposal, reason: str, steps: Sequence[int] = (), values: Values = ()) -> None:
+        """Report that a proposal could not be finished, with what was observed until then."""
+        at, columns = self._checked(proposal, steps, values) if len(steps) else ((), {})
+        self._report(Failed(proposal.fork, proposal.start, at[-1] if at else proposal.start, reason, at, columns))
+
+    @property
+    def result(self) -> Result:
+        """What was found; an error before the study is over."""
+        end, seconds = self._progress.finished, dict(self.stopwatch.seconds)
+        if end is None:
+            count = len(self._progress.open)
+            raise InputError(f"the study is not over, {count} proposals are open: ask and tell until ask() is None")
+        if end.fork is None:
+            return Result(None, None, None, end.of, self.history, self._progress.advice, seconds=seconds)
+        fork = self.history.fork(end.fork)
+        return Result(fork.schedule, end.value, fork.id, end.of, self.history, seconds=seconds)
+
+    def close(self) -> None:
+        """Release the study folder."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def _checked(self, proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
+        if self._progress.open.get(proposal.fork) != proposal:
+            raise InputError(f"fork {proposal.fork} has no open proposal like this: report each proposal of ask() once")
+        at, columns = checked(proposal, steps, values)
+        wanted = self.goal.objective.of
+        if wanted not in columns and not self._warned:
+            self._warned = True
+            message = f"no {wanted} values were reported: using the others, which say less about the end"
+            warnings.warn(message, stacklevel=3)
+        return at, columns
+
+    # events
+
+    def _report(self, event: "Observed | Failed") -> None:
+        self._record(event)
+        if not self._progress.open:
+            self._decide()
+
+    def _decide(self) -> None:
+        history = self.history
+        with self.stopwatch.on("decide") as lap:
+            decision = self.strategy.propose(history)
+        step = decision.proposals[0].start if decision.proposals else self.goal.steps
+        details = {**decision.details, "proposals": len(decision.proposals)}
+        self._record(Decided(history.round + 1, step, decision.reasons, details, lap.seconds))
+        for event in consequences(history, decision, step):
+            self._record(event)
+
+    def _record(self, event: Event) -> None:
+        """Write an event down before anything follows from it."""
+        if self._journal is not None:
+            with self.stopwatch.on("journal"):
+                self._journal.append(event)
+        self._progress = self._progress.after(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    # the journal
+
+    def _begin(self) -> None:
+        """Go on where the journal stops, or begin it."""
+        if self._journal is not None and self._journal.events:
+            self._replay(list(self._journal.events))
+        else:
+            self._record(Created(self._settings()))
+        if not self._progress.open and self._progress.finished is None:
+            self._decide()
+
+    def _replay(self, events: list[Event]) -> None:
+        """Rebuild the progress; finish a decision whose events were cut off."""
+        last = max((i for i, event in enumerate(events) if isinstance(event, Decided)), default=len(events) - 1)
+        for event in events[: last + 1]:
+            self._progress = self._progress.after(event)
+        decided, after = events[last], events[last + 1 :]
+        if not isinstance(decided, Decided):
+            return
+        if not is_whole(decided, after):
+            with self.stopwatch.on("decide"):
+                again = consequences(self.history, self.strategy.propose(self.history), decided.step)
+            if again[: len(after)] != after:
+                raise JournalError(
+                    "the journal does not agree with the decision it follows from: it was edited, restore it"
+                )
+            missing = again[len(after) :]
+        else:
+            missing = []
+        for event in after:
+            self._progress = self._progress.after(event)
+        for event in missing:
+            self._record(event)
+
+    def _opened(self, folder: Path) -> Journal:
+        journal = Journal(folder)
+        try:
+            if (folder / "study.json").exists():
+                self._check_settings(folder)
+            else:
+                write_settings(folder, self._settings(), self.goal.seed)
+        except Exception:
+            journal.close()
+            raise
+        return journal
+
+    def _check_settings(self, folder: Path) -> None:
+        known, mine = read_settings(folder)["settings"], json.loads(json.dumps(self._settings()))
+        changed = sorted(key for key in {*known, *mine} if known.get(key) != mine.get(key))
+        if changed:
+            raise InputError(
+                f"{folder} is a study with other settings ({', '.join(changed)}): "
+                "pass the same ones to continue it, or choose another folder"
+            )
+
+    def _settings(self) -> dict[str, Any]:
+        goal = self.goal
+        return {
+            "lr": [goal.lr_range.low, goal.lr_range.high],
+            "steps": goal.steps,
+            "mode": goal.objective.mode,
+            "total_steps": self.total_steps,
+            "seed": goal.seed,
+            "strategy": self.strategy.to_json(),
+        }

@@ -1,0 +1,46 @@
+"""What a study found, or what to do where it found nothing."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.strategy import History
+from paceline.traces import Schedule
+from paceline.training import load_checkpoint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a study found.
+
+    Args:
+        schedule: the learning rate of the best fork, from step 0 to the end.
+        value: its value at the end, in the user's units, None where every fork failed.
+        fork: its number.
+        of: which weights the value is of, "raw" or "averaged", whichever ended better.
+        history: everything that was observed.
+        advice: what to do where there is no result.
+        state: the best fork's last checkpoint, or its content.
+        seconds: wall seconds of this process: "training" (advancing and evaluating), "decide" (the strategy), "journal"
+            (waiting for the disk) and "checkpoint" (saving and loading).
+    """
+
+    schedule: Schedule | None
+    value: float | None
+    fork: int | None
+    of: str
+    history: History
+    advice: str = ""
+    state: "Path | dict[str, Any] | None" = None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def weights(self) -> dict[str, Any]:
+        """State dict of the best fork's model, raw or averaged as `of` says."""
+        if self.state is None:
+            raise InputError("this study was driven by hand: the weights are where your own training keeps them")
+        state = load_checkpoint(self.state) if isinstance(self.state, Path) else self.state
+        if self.of == "averaged" and state.get("average"):
+            prefix = "module."
+            return {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
+        return state.get("model", state)

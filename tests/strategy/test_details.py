@@ -1,0 +1,58 @@
+"""What a decision says about itself: forecasts and the latent surface, from the model that was fitted for it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from paceline.strategy import Dynamic
+from paceline.strategy.details import rounded
+from paceline.study import Decided, Proposed
+from paceline.study.events import to_json
+from tests.test_tuner import drive, make
+
+
+@pytest.mark.parametrize("name", ["horizon", "greedy", "horizon-5"])
+def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> None:
+    events = []
+    drive(make(name, on_event=events.append))
+    fitted = [e for e in events if isinstance(e, Decided) and "surface" in e.details]
+    assert fitted
+    for decided in fitted:
+        proposed = {e.fork: e for e in events if isinstance(e, Proposed) and e.round == decided.round}
+        assert [f["fork"] for f in decided.details["forecast"]] == list(proposed)
+        for band in decided.details["forecast"]:
+            assert proposed[band["fork"]].start < band["steps"][0]
+            assert band["steps"][-1] == proposed[band["fork"]].stop
+            assert (np.array(band["low"]) <= np.array(band["median"])).all()
+            assert (np.array(band["median"]) <= np.array(band["high"])).all()
+        surface = decided.details["surface"]
+        shape = (len(surface["values"]), len(surface["rates"]))
+        assert all(np.shape(latent[key]) == shape for latent in surface["latents"] for key in ("mean", "deviation"))
+        assert min(np.min(latent["deviation"]) for latent in surface["latents"]) > 0
+        assert len(json.dumps(to_json(decided))) < 50_000
+
+
+def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:
+    events = []
+    tuner = drive(make("horizon", on_event=events.append))
+    inside = []
+    for decided in (e for e in events if isinstance(e, Decided)):
+        for band in decided.details.get("forecast", []):
+            trace = next(fork.trace for fork in tuner.history.forks if fork.id == band["fork"])
+            assert trace is not None
+            seen = np.interp(band["steps"], trace.steps, trace.values)
+            inside += [low <= v <= high for low, v, high in zip(band["low"], seen, band["high"], strict=True)]
+    assert np.mean(inside) > 0.6
+
+
+def test_blind_decisions_have_no_model_to_show() -> None:
+    events = []
+    drive(make("blind", on_event=events.append))
+    assert all("surface" not in e.details for e in events if isinstance(e, Decided))
+    assert Dynamic.horizon(choose="blind").chooser.name == "blind"
+
+
+def test_numbers_are_rounded_to_six_digits() -> None:
+    data = {"a": np.array([[1.23456789e-7, 123456789.0]]), "b": (True, 3, "x"), "c": np.array([True])}
+    assert rounded(data) == {"a": [[1.23457e-07, 123457000.0]], "b": [True, 3, "x"], "c": [True]}

@@ -1,0 +1,149 @@
+"""When every living fork fails, the study goes back and runs on at a lower rate, within the steps it promised."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import TrainingError
+from paceline.problems import Quadratic, QuadraticTraining
+from paceline.strategy import Dynamic, Proposal
+from paceline.study import Cloned, Decided, Event, Failed, Observed, Proposed, read_journal
+from paceline.tuner import Tuner, tune
+from tests.test_tuner import Interrupt, facts, loss, make
+
+
+def fails(p: Proposal, cliff: int, limit: float) -> bool:
+    """A cliff: above a rate, whatever passes this step diverges."""
+    return p.start <= cliff < p.stop and p.schedule.multipliers[-1] > limit
+
+
+def drive(tuner: Tuner, cliff: int, limit: float, most: int = 10**6) -> Tuner:
+    """Report on proposals; those that go over the cliff fail ten steps into their interval."""
+    while (proposals := tuner.ask()) is not None and most > 0:
+        for p in proposals[:most]:
+            most -= 1
+            steps, values = loss(p)
+            if fails(p, cliff, limit):
+                steps = [s for s in steps if s <= p.start + 10]
+                tuner.fail(p, "diverged", steps, {of: column[: len(steps)] for of, column in values.items()})
+            else:
+                tuner.tell(p, steps, values)
+    return tuner
+
+
+def taken(events: list[Event]) -> int:
+    """Steps taken by all forks."""
+    return sum(e.stop - e.start if isinstance(e, Observed) else 10 for e in events if isinstance(e, Observed | Failed))
+
+
+@pytest.mark.parametrize("name", ["horizon", "horizon-5", "greedy-1", "keep-each"])
+def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
+    events: list[Event] = []
+    tuner = drive(make(name, on_event=events.append), 250, 2e-3)
+    back = [e for e in events if isinstance(e, Decided) and "goes back" in e.reasons[0]]
+    assert 1 <= len(back) <= 3
+    failed = [e for e in events if isinstance(e, Failed)]
+    again = next(e for e in events if isinstance(e, Proposed) and e.round == back[0].round)
+    from_there = {e.fork for e in failed if e.start == again.start and e.fork < again.fork}
+    lowest = min(f.multiplier for f in tuner.history.forks if f.id in from_there)
+    assert again.schedule.multipliers[-1] <= lowest
+    assert taken(events) <= tuner.total_steps
+    if tuner.result.fork is None:
+        assert "also after going back" in tuner.result.advice
+        assert f"at step {again.start}" in tuner.result.advice
+    else:
+        assert tuner.result.schedule is not None
+        assert tuner.result.schedule(250) <= 2e-3
+        assert int(tuner.result.schedule.change_points[-1]) == 400
+
+
+def test_a_single_run_goes_back_to_its_start_too() -> None:
+    events: list[Event] = []
+    tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=Dynamic.horizon(forks=1), on_event=events.append)
+    drive(tuner, 0, 1e-3)
+    assert tuner.result.schedule is not None
+    assert float(tuner.result.schedule.multipliers[0]) <= 1e-3
+    assert taken(events) <= tuner.total_steps
+
+
+def test_it_gives_up_with_advice_when_nothing_helps_and_keeps_its_promise() -> None:
+    for name in ("horizon", "greedy", "greedy-1"):
+        events: list[Event] = []
+        tuner = drive(make(name, on_event=events.append), 250, 0.0)
+        assert tuner.result.fork is None
+        assert "every fork failed, also after going back" in tuner.result.advice
+        assert "the best state so far is that of fork" in tuner.result.advice
+        assert taken(events) <= tuner.total_steps
+
+
+@pytest.mark.parametrize("cost", [1.5, 2.3, 5.0])
+@pytest.mark.parametrize("cliff", [15, 130, 390])
+def test_the_promise_holds_wherever_it_breaks(cost: float, cliff: int) -> None:
+    events: list[Event] = []
+    tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=Dynamic.horizon(cost=cost), on_event=events.append)
+    drive(tuner, cliff, 3e-3)
+    assert taken(events) <= tuner.total_steps <= cost * 400
+    assert tuner.result.fork is not None or "every fork failed" in tuner.result.advice
+
+
+def test_cut_after_any_line_it_goes_back_the_same_way(tmp_path: Path) -> None:
+    drive(make("horizon", study=tmp_path / "whole"), 250, 2e-3).close()
+    lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    first = next(i for i, line in enumerate(lines) if b'"failed"' in line)
+    for cut in range(first, len(lines)):
+        folder = tmp_path / f"cut{cut}"
+        folder.mkdir()
+        shutil.copy(tmp_path / "whole" / "study.json", folder)
+        (folder / "journal.jsonl").write_bytes(b"".join(lines[:cut]))
+        drive(make("horizon", study=folder), 250, 2e-3).close()
+        assert facts(folder) == facts(tmp_path / "whole"), cut
+
+
+class Cliff(QuadraticTraining):
+    """A quadratic that turns into NaN at a step where the rate is too high."""
+
+    def __init__(self, cliff: int = 250, limit: float = 0.1) -> None:
+        super().__init__(Quadratic(), every=5)
+        self.cliff, self.limit = cliff, limit
+
+    def advance(self, schedule, stop):
+        for step, values in super().advance(schedule, stop):
+            over = step > self.cliff and schedule.multiplier(self.cliff) > self.limit
+            yield step, dict.fromkeys(values, float("nan")) if over else values
+
+
+def test_killed_anywhere_around_it_the_state_to_go_back_to_is_there_and_disk_stays_bounded(tmp_path: Path) -> None:
+    settings = {"steps": 400, "lr": (1e-3, 1.0), "cost": 2.3}
+    events: list[Event] = []
+    whole = tune(Cliff, study=tmp_path / "whole", on_event=events.append, **settings)
+    first = next(i for i, e in enumerate(events) if isinstance(e, Failed))
+    assert any("goes back" in e.reasons[0] for e in events if isinstance(e, Decided))
+    assert any(isinstance(e, Cloned) for e in events[first:])
+    for limit in range(first, min(first + 12, len(events)), 3):
+        folder, most = tmp_path / str(limit), 0
+
+        def hook(event: Event, seen: list[Event], last: int = limit, folder: Path = folder) -> None:
+            nonlocal most
+            seen.append(event)
+            most = max(most, len(list((folder / "checkpoints").glob("*.pt"))))
+            if len(seen) == last:
+                raise Interrupt
+
+        seen: list[Event] = []
+        with pytest.raises(Interrupt):
+            tune(Cliff, study=folder, on_event=lambda e, seen=seen: hook(e, seen), **settings)
+        again: list[Event] = []
+        result = tune(Cliff, study=folder, on_event=lambda e, seen=again: hook(e, seen, 10**9), **settings)
+        assert facts(folder) == facts(tmp_path / "whole")
+        assert bool((result.weights()["theta"] == whole.weights()["theta"]).all())
+        assert most <= 8 + 1
+
+
+def test_a_study_that_gives_up_keeps_its_best_state_and_names_it(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"also after going back .* the best state so far is that of fork") as error:
+        tune(lambda: Cliff(limit=0.0), study=tmp_path, steps=400, lr=(1e-3, 1.0), cost=2.3)
+    assert str(tmp_path) in str(error.value)
+    last = next(e for e in reversed(read_journal(tmp_path / "journal.jsonl")) if isinstance(e, Decided))
+    words = last.reasons[0].split("state so far is that of fork ")[1].split()
+    assert (tmp_path / "checkpoints" / f"{words[0]}-{words[3]}.pt").exists()
