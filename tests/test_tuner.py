@@ -373,21 +373,3 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(TrainingError, match=r"checkpoint .* is missing: restore it from a copy"):
         tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
-
-
-def test_a_full_disk_stops_the_study_and_it_goes_on_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import paceline.runner.local as local
-
-    real, calls = local.save_checkpoint, 0
-
-    def full(state, path) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 4:
-            raise TrainingError(f"the checkpoint {path} could not be written (No space left on device)")
-        real(state, path)
-
-    monkeypatch.setattr(local, "save_checkpoint", full)
-    with pytest.raises(TrainingError, match="No space left"):
-        tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
-    assert tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path).value is not None
