@@ -15,6 +15,7 @@ from paceline.strategy.base import Decision, Fork, History, Proposal
 from paceline.traces import Schedule
 
 TIMES, DECADES = 3, 0.3
+PER_PROPOSAL = {"forecast", "candidates", "p_fail"}  # details that speak of one proposal each
 
 
 def with_rollback(history: History, total_steps: int, decide: Callable[[History], Decision]) -> Decision:
@@ -78,7 +79,11 @@ def _cut_down(decision: Decision, history: History, left: int) -> Decision:
     reason = "no steps are left for it after going back"
     drops = (*decision.drops, *((fork.id, reason) for fork in history.alive if fork.id in lost))
     reasons = (*decision.reasons, *(f"fork {fork} does not run: {reason}" for fork in sorted(lost)))
-    return replace(decision, proposals=kept, drops=drops, reasons=reasons)
+    shown = {
+        name: [item for item in shown if item["fork"] not in lost] if name in PER_PROPOSAL else shown
+        for name, shown in decision.details.items()
+    }
+    return replace(decision, proposals=kept, drops=drops, reasons=reasons, details=shown)
 
 
 def _schedule(fork: Fork, rate: float) -> Schedule:
