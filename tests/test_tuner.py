@@ -9,7 +9,15 @@ import torch
 
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import digits_training
-from paceline.strategy import Dynamic, FixedSchedules, PopulationBasedTraining, Proposal, Strategy
+from paceline.strategy import (
+    AutoLRS,
+    Dynamic,
+    FixedSchedules,
+    PopulationBasedBandits,
+    PopulationBasedTraining,
+    Proposal,
+    Strategy,
+)
 from paceline.study import Decided, Dropped, Finished, Observed, Proposed, Study, read_journal
 from paceline.traces import Cosine, Linear
 from paceline.tuner import Tuner, tune
@@ -26,6 +34,8 @@ STRATEGIES: dict[str, Strategy] = {
     "grid": FixedSchedules((Linear(), Cosine()), runs=4),
     "random": FixedSchedules((Linear(), Cosine()), runs=3, search="random"),
     "pbt": PopulationBasedTraining(forks=4, intervals=5),
+    "pb2": PopulationBasedBandits(forks=4, intervals=5),
+    "autolrs": AutoLRS(trials=3, stages=(1, 2, 2)),
 }
 
 
@@ -82,7 +92,7 @@ def test_any_cost_is_kept(cost: float) -> None:
         assert tuner.total_steps <= cost * steps
 
 
-@pytest.mark.parametrize("name", ["horizon", "greedy", "pbt"])
+@pytest.mark.parametrize("name", ["horizon", "greedy", "pb2"])
 def test_reports_in_any_order_give_the_same_decisions(name: str) -> None:
     def run(reverse: bool) -> list[dict]:
         tuner = make(name)
@@ -100,7 +110,7 @@ def facts(path: Path) -> list:
     return sorted(map(repr, kept))
 
 
-@pytest.mark.parametrize("name", ["horizon", "keep-each", "pbt"])
+@pytest.mark.parametrize("name", ["horizon", "keep-each", "pb2", "autolrs"])
 def test_cut_after_any_line_a_study_goes_on_with_the_same_decisions(name: str, tmp_path: Path) -> None:
     drive(make(name, study=tmp_path / "whole")).close()
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
@@ -163,7 +173,7 @@ def test_failed_forks_are_never_cloned_and_the_study_goes_on() -> None:
     assert tuner.result.fork not in failed
 
 
-@pytest.mark.parametrize("name", ["horizon", "greedy", "grid", "pbt"])
+@pytest.mark.parametrize("name", ["horizon", "greedy", "grid", "pbt", "autolrs"])
 def test_when_every_fork_fails_the_study_ends_with_advice(name: str) -> None:
     tuner = make(name)
     while (proposals := tuner.ask()) is not None:
@@ -363,21 +373,3 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(TrainingError, match=r"checkpoint .* is missing: restore it from a copy"):
         tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
-
-
-def test_a_full_disk_stops_the_study_and_it_goes_on_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import paceline.runner.local as local
-
-    real, calls = local.save_checkpoint, 0
-
-    def full(state, path) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 4:
-            raise TrainingError(f"the checkpoint {path} could not be written (No space left on device)")
-        real(state, path)
-
-    monkeypatch.setattr(local, "save_checkpoint", full)
-    with pytest.raises(TrainingError, match="No space left"):
-        tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
-    assert tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path).value is not None

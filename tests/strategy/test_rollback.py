@@ -49,6 +49,9 @@ def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
     lowest = min(f.multiplier for f in tuner.history.forks if f.id in from_there)
     assert again.schedule.multipliers[-1] <= lowest
     assert taken(events) <= tuner.total_steps
+    for decided in (e for e in events if isinstance(e, Decided)):
+        proposed = {e.fork for e in events if isinstance(e, Proposed) and e.round == decided.round}
+        assert {band["fork"] for band in decided.details.get("forecast", [])} <= proposed
     if tuner.result.fork is None:
         assert "also after going back" in tuner.result.advice
         assert f"at step {again.start}" in tuner.result.advice

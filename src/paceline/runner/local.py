@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,10 +75,20 @@ class Local(Runner):
         """Put the training into the state that the task begins from."""
         if task.origin != self._holds:
             with self.stopwatch.on("checkpoint"):
-                self.training.load_state_dict(load_checkpoint(task.origin))
+                self._load(load_checkpoint(task.origin), task.origin)
         self._holds = None
         if task.seed is not None and isinstance(self.training, Reseedable):
             self.training.reseed(task.seed)
+
+    def _load(self, state: dict[str, Any], path: Path) -> None:
+        try:
+            self.training.load_state_dict(state)
+        except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
+            first = " ".join(str(error).splitlines()[:2])
+            raise TrainingError(
+                f"the state in {path} does not fit the training ({type(error).__name__}: {first}): "
+                "build the training that the study was begun with, or begin a new study"
+            ) from error
 
     def _save(self, target: Path) -> None:
         with self.stopwatch.on("checkpoint"):

@@ -108,7 +108,10 @@ class History:
 
     def fork(self, number: int) -> Fork:
         """The fork of this number."""
-        return next(fork for fork in self.forks if fork.id == number)
+        known = {fork.id: fork for fork in self.forks}
+        if number not in known:
+            raise InputError(f"expected one of the forks {sorted(known)}, got {number}")
+        return known[number]
 
     def with_fork(self, fork: Fork) -> "History":
         """The history with a fork added, or replaced by its number."""

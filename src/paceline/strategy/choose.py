@@ -111,7 +111,8 @@ class ByModel(Chooser):
     def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
         """Fit the trace model, and the failure classifier where something has failed."""
         traces = history.traces()
-        if history.goal.objective.transform == "log" and min(float(np.nanmin(t.values)) for t in traces) <= 0:
+        lowest = np.nanmin(np.concatenate([trace.values for trace in traces]))
+        if history.goal.objective.transform == "log" and lowest <= 0:
             plain = replace(
                 history.goal.objective, transform="identity"
             )  # a loss that is not positive has no logarithm

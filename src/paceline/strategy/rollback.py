@@ -15,6 +15,7 @@ from paceline.strategy.base import Decision, Fork, History, Proposal
 from paceline.traces import Schedule
 
 TIMES, DECADES = 3, 0.3
+PER_PROPOSAL = {"forecast", "candidates", "p_fail"}  # details that speak of one proposal each
 
 
 def with_rollback(history: History, total_steps: int, decide: Callable[[History], Decision]) -> Decision:
@@ -58,7 +59,8 @@ def _go_back(history: History, times: int, left: int) -> Decision:
     lowest = min(fork.multiplier for fork in failed if fork.origin == best.origin)
     rate = max(lowest / 10**DECADES, history.goal.lr_range.low)
     alone = start > 0 or len(failed) == times + 1  # a whole grid that fails at once says that no rate works
-    if times < TIMES and left >= history.goal.steps - start and rate < 0.99 * lowest and alone:
+    affordable = left >= history.goal.steps - start
+    if times < TIMES and affordable and rate < 0.99 * lowest and alone:
         fork = max(fork.id for fork in history.forks) + 1
         parent, schedule = (number if start else None), _schedule(best, rate)
         reason = f"every fork failed: fork {fork} goes back to step {start}, from there at {rate:.3g}"
@@ -78,7 +80,10 @@ def _cut_down(decision: Decision, history: History, left: int) -> Decision:
     reason = "no steps are left for it after going back"
     drops = (*decision.drops, *((fork.id, reason) for fork in history.alive if fork.id in lost))
     reasons = (*decision.reasons, *(f"fork {fork} does not run: {reason}" for fork in sorted(lost)))
-    return replace(decision, proposals=kept, drops=drops, reasons=reasons)
+    details = dict(decision.details)
+    for name in PER_PROPOSAL & set(details):
+        details[name] = [item for item in details[name] if item["fork"] not in lost]
+    return replace(decision, proposals=kept, drops=drops, reasons=reasons, details=details)
 
 
 def _schedule(fork: Fork, rate: float) -> Schedule:

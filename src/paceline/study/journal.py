@@ -72,16 +72,23 @@ class Journal:
         except JournalError:
             self._lock.close()
             raise
-        self._file = self.path.open("ab")
+        self._file = self.path.open("ab", buffering=0)  # a line that cannot be written must not come back on close
         if self._file.tell() > whole:
             self._file.truncate(whole)
 
     def append(self, event: Event) -> None:
         """Write an event and wait until it is on disk."""
         data = {"v": FORMAT, "n": len(self.events), **to_json(event)}
-        self._file.write(json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = memoryview(json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise JournalError(
+                f"{self.path} could not be written ({error.strerror or error}): "
+                "free disk space and start the study again, it goes on from the last whole line"
+            ) from error
         self.events.append(event)
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """Checkpoints: whole files or none, and nothing in them that could run code."""
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,14 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         temporary.unlink(missing_ok=True)
+        # torch's writer trips over a failed write with an error of its own; what the disk said is its context
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
         raise TrainingError(
-            f"the checkpoint {path} could not be written ({error.strerror or error}): "
+            f"the checkpoint {path} could not be written ({cause.strerror or cause}): "
             "free disk space and start the study again, it goes on from the last checkpoint"
         ) from error
 
@@ -35,5 +38,12 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
             "the journal keeps what was learnt"
         )
-    state: dict[str, Any] = torch.load(io.BytesIO(path.read_bytes()), weights_only=True)  # pyright: ignore
+    try:
+        state: dict[str, Any] = torch.load(path, weights_only=True)  # pyright: ignore[reportUnknownMemberType]
+    except Exception as error:  # a damaged file trips over whatever comes first
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TrainingError(
+            f"the checkpoint {path} cannot be read ({first}): restore it from a copy; where a new study cannot "
+            "read its own, its state_dict must hold only tensors, numbers, strings, lists and dicts"
+        ) from error
     return state

@@ -66,35 +66,35 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    _keep_only(folder, {checkpoint_path(folder, *at) for at in _needed(tuner.history, proposals)})
-    origins = {p.fork: tuner.history.fork(p.fork).origin for p in proposals}
+    _keep_only(folder, _needed(folder, tuner.history, proposals))
     waiting = {p.fork: p for p in proposals}
-    for report in runner.run([_task(folder, p, origins[p.fork], tuner.goal.seed) for p in proposals]):
-        p, origin = waiting.pop(report.fork), origins.pop(report.fork)
+    for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
+        p = waiting.pop(report.fork)
         if report.failure:
             tuner.fail(p, report.failure, report.steps, report.values)
             continue
         tuner.tell(p, report.steps, report.values)
-        if p.start > 0 and origin not in origins.values():
-            checkpoint_path(folder, *origin).unlink(missing_ok=True)
+        if waiting:
+            _keep_only(folder, _needed(folder, tuner.history, list(waiting.values())))
 
 
-def _needed(history: History, proposals: list[Proposal]) -> set[tuple[int, int]]:
-    """Fork and step of the states that something may begin from: at most one per living fork.
+def _needed(folder: Path, history: History, proposals: list[Proposal]) -> set[Path]:
+    """The checkpoints that something may begin from: at most one per living fork.
 
     Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
     """
     stop, waiting = proposals[0].stop, {p.fork for p in proposals}
     through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
     failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
-    return {history.fork(number).origin for number in waiting} | (through or failed)
+    states = {history.fork(number).origin for number in waiting} | (through or failed)
+    return {checkpoint_path(folder, *state) for state in states}
 
 
-def _task(folder: Path, p: Proposal, origin: tuple[int, int], seed: int) -> Task:
-    cloned = p.parent is not None
-    fresh = int(np.random.SeedSequence([seed, p.fork, p.start]).generate_state(1)[0]) if cloned else None
-    target = checkpoint_path(folder, p.fork, p.stop)
-    return Task(p.fork, checkpoint_path(folder, *origin), target, p.stop, p.schedule, fresh)
+def _task(folder: Path, p: Proposal, history: History) -> Task:
+    origin, target = (checkpoint_path(folder, *at) for at in (history.fork(p.fork).origin, (p.fork, p.stop)))
+    words = [history.goal.seed, p.fork, p.start]
+    fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
+    return Task(p.fork, origin, target, p.stop, p.schedule, fresh)
 
 
 def _keep_only(folder: Path, needed: set[Path]) -> None:

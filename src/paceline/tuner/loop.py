@@ -18,7 +18,7 @@ from paceline.study.study import read_settings, write_settings
 from paceline.traces import LearningRateRange, Objective
 from paceline.tuner.progress import Progress, consequences, is_whole
 from paceline.tuner.reports import Columns, Values, checked, first_bad
-from paceline.tuner.result import Result
+from paceline.tuner.result import Result, remark
 
 
 class Tuner:
@@ -109,7 +109,7 @@ class Tuner:
         if end.fork is None:
             return Result(None, None, None, end.of, self.history, self._progress.advice, seconds=seconds)
         fork = self.history.fork(end.fork)
-        return Result(fork.schedule, end.value, fork.id, end.of, self.history, seconds=seconds)
+        return Result(fork.schedule, end.value, fork.id, end.of, self.history, remark(fork), seconds=seconds)
 
     def close(self) -> None:
         """Release the study folder."""
@@ -167,12 +167,10 @@ class Tuner:
     def _replay(self, events: list[Event]) -> None:
         """Rebuild the progress; finish a decision whose events were cut off."""
         last = max((i for i, event in enumerate(events) if isinstance(event, Decided)), default=len(events) - 1)
-        for event in events[: last + 1]:
-            self._progress = self._progress.after(event)
+        self._follow(events[: last + 1])
         decided, after = events[last], events[last + 1 :]
-        if not isinstance(decided, Decided):
-            return
-        if not is_whole(decided, after):
+        missing: list[Event] = []
+        if isinstance(decided, Decided) and not is_whole(decided, after):
             with self.stopwatch.on("decide"):
                 again = consequences(self.history, self.strategy.propose(self.history), decided.step)
             if again[: len(after)] != after:
@@ -180,27 +178,37 @@ class Tuner:
                     "the journal does not agree with the decision it follows from: it was edited, restore it"
                 )
             missing = again[len(after) :]
-        else:
-            missing = []
-        for event in after:
-            self._progress = self._progress.after(event)
+        self._follow(after)
         for event in missing:
             self._record(event)
+
+    def _follow(self, events: list[Event]) -> None:
+        for event in events:
+            try:
+                self._progress = self._progress.after(event)
+            except InputError as error:
+                raise JournalError(
+                    f"an event ({event.event}) does not follow from those before it, {error}: "
+                    "the journal was edited, restore it"
+                ) from error
 
     def _opened(self, folder: Path) -> Journal:
         journal = Journal(folder)
         try:
+            first = journal.events[0] if journal.events else None
             if (folder / "study.json").exists():
-                self._check_settings(folder)
-            else:
+                self._check_settings(folder, read_settings(folder)["settings"])
+            elif isinstance(first, Created):  # the journal knows them too
+                self._check_settings(folder, first.settings)
+            if not (folder / "study.json").exists():
                 write_settings(folder, self._settings(), self.goal.seed)
         except Exception:
             journal.close()
             raise
         return journal
 
-    def _check_settings(self, folder: Path) -> None:
-        known, mine = read_settings(folder)["settings"], json.loads(json.dumps(self._settings()))
+    def _check_settings(self, folder: Path, known: dict[str, Any]) -> None:
+        mine = json.loads(json.dumps(self._settings()))
         changed = sorted(key for key in {*known, *mine} if known.get(key) != mine.get(key))
         if changed:
             raise InputError(

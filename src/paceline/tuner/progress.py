@@ -5,6 +5,7 @@ Live and replayed studies go through the same two functions: a decision becomes 
 
 from dataclasses import dataclass, field, replace
 
+from paceline.errors import InputError
 from paceline.strategy import Decision, Fork, History, Proposal
 from paceline.study import Cloned, Decided, Dropped, Event, Failed, Finished, Observed, Proposed
 from paceline.tuner.reports import reported
@@ -42,6 +43,8 @@ class Progress:
                 history = self.history.with_fork(replace(fork, schedule=p.schedule))
                 return replace(self, history=replace(history, round=p.round), open={**self.open, p.fork: p})
             case Observed() | Failed():
+                if event.fork not in self.open:
+                    raise InputError(f"fork {event.fork} reports without a proposal")
                 fork = reported(self.history, self.open[event.fork], event)
                 rest = {number: p for number, p in self.open.items() if number != event.fork}
                 return replace(self, history=self.history.with_fork(fork), open=rest)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.strategy import History
+from paceline.strategy import Fork, History
 from paceline.traces import Schedule
 from paceline.training import load_checkpoint
 
@@ -20,7 +20,7 @@ class Result:
         fork: its number.
         of: which weights the value is of, "raw" or "averaged", whichever ended better.
         history: everything that was observed.
-        advice: what to do where there is no result.
+        advice: what to do where there is no result, or one that makes no sense.
         state: the best fork's last checkpoint, or its content.
         seconds: wall seconds of this process: "training" (advancing and evaluating), "decide" (the strategy), "journal"
             (waiting for the disk) and "checkpoint" (saving and loading).
@@ -44,3 +44,15 @@ class Result:
             prefix = "module."
             return {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
         return state.get("model", state)
+
+
+def remark(best: Fork) -> str:
+    """Advice where even the best fork did not improve; nothing where it did."""
+    if best.trace is None:
+        return ""
+    first, last = best.trace.path()[1][[0, -1]]
+    if first == last:
+        return "the value never changed: check that it depends on the weights that are trained"
+    if best.trace.objective.sign * (last - first) < 0:
+        return 'the value got worse at every rate: check mode ("min" or "max"), or lower the bounds of the rate'
+    return ""

@@ -1,0 +1,177 @@
+"""A study killed at random moments goes on as if nothing had happened.
+
+SIGKILL at 25 random moments of a study of a small network: a third each while it trains, while it writes a checkpoint
+and while it writes its journal. Each study is continued until it is finished; some are killed several times. Its
+journal must then equal that of the undisturbed study in all but seconds, and its final weights bit for bit.
+
+The study runs in a forked process that keeps what it is doing in shared memory, which outlives it, and says on a pipe
+when it begins the phase it is to be killed in, for the n-th time; the parent kills it a random moment later.
+"""
+
+import argparse
+import json
+import mmap
+import os
+import random
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import paceline.runner.local
+from benchmarks._report import machine, print_results, result, table
+from paceline import Schedule, TorchTraining, tune
+from paceline.problems import digits_training
+from paceline.study import Event, Journal, Study
+from paceline.training import load_checkpoint, save_checkpoint
+
+PHASES, ELSE = ("training", "checkpoint", "journal"), "else"  # else: deciding, loading, cleaning up
+TIMES = {"training": 90, "checkpoint": 27, "journal": 75}  # how often each happens, about
+LASTS = {"training": 0.001, "checkpoint": 0.003, "journal": 0.0003}  # seconds, about
+STUDY = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3, "seed": 0}
+
+
+@dataclass
+class Moment:
+    """When to kill: so long after a phase has begun for the n-th time."""
+
+    phase: str
+    count: int
+    delay: float
+
+
+class Told:
+    """What the study is doing, where its parent can read it."""
+
+    def __init__(self, board: mmap.mmap, pipe: int, moment: Moment | None) -> None:
+        self.board, self.pipe, self.moment, self.seen = board, pipe, moment, 0
+
+    def begins(self, phase: str) -> None:
+        """A phase begins; the one that is waited for is said aloud."""
+        self.board[0] = (*PHASES, ELSE).index(phase)
+        if self.moment is not None and phase == self.moment.phase:
+            self.seen += 1
+            if self.seen == self.moment.count:
+                os.write(self.pipe, b"!")
+
+
+def run_study(folder: Path, told: Told) -> None:
+    """Run the study, or go on with it, telling what it does."""
+
+    class Training(TorchTraining):
+        def advance(self, schedule: Schedule, stop: int):
+            told.begins("training")
+            for observation in super().advance(schedule, stop):
+                yield observation
+                told.begins("training")
+            told.begins(ELSE)
+
+    def training() -> TorchTraining:
+        made = digits_training(every=2)
+        made.__class__ = Training
+        return made
+
+    def saved(state: dict, path: Path) -> None:
+        told.begins("checkpoint")
+        save_checkpoint(state, path)
+        told.begins(ELSE)
+
+    append = Journal.append
+
+    def written(journal: Journal, event: Event) -> None:
+        told.begins("journal")
+        append(journal, event)
+        told.begins(ELSE)
+
+    paceline.runner.local.save_checkpoint, Journal.append = saved, written
+    tune(training, study=folder, **STUDY)
+
+
+def run(folder: Path, moment: Moment | None = None) -> str | None:
+    """Run the study in a process of its own and kill it at a moment: what it was doing, None where it had ended."""
+    board = mmap.mmap(-1, 1)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run_study(folder, Told(board, write, moment))
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(write)
+    if os.read(read, 1) and moment is not None:
+        time.sleep(moment.delay)
+        os.kill(child, signal.SIGKILL)
+    os.close(read)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return (*PHASES, ELSE)[board[0]]
+    if os.WEXITSTATUS(status):
+        raise RuntimeError(f"the study in {folder} broke: see above")
+    return None
+
+
+def journal(folder: Path) -> list[dict]:
+    """The journal without seconds."""
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+def final_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The state dict of the fork that won."""
+    study = Study.open(folder)
+    assert study.finished is not None
+    assert study.finished.fork is not None
+    return load_checkpoint(study.checkpoint(study.finished.fork, study.finished.step))["model"]
+
+
+def kill_some(folder: Path, rng: random.Random, done: dict[str, int], most: int) -> list[str]:
+    """Kill a study up to three times, each time in the phase that was hit least; then let it finish."""
+    hits, times = list[str](), min(rng.randint(1, 3), most)
+    for _ in range(times):
+        phase = min(PHASES, key=lambda name: done[name])
+        hit = run(folder, Moment(phase, rng.randint(1, TIMES[phase] // times), rng.uniform(0, LASTS[phase])))
+        if hit is None:
+            break  # so much of it was done already
+        lines = len((folder / "journal.jsonl").read_bytes().splitlines())
+        done[hit] += 1
+        hits.append(f"{hit} (line {lines})")
+    run(folder)
+    return hits
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    print(machine())
+    rng, rows, done = random.Random(options.seed), list[list[object]](), dict.fromkeys((*PHASES, ELSE), 0)
+    same = equal = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        whole = Path(temporary) / "whole"
+        run(whole)
+        expected, weights = journal(whole), final_weights(whole)
+        while sum(done.values()) < options.kills:
+            folder = Path(tempfile.mkdtemp(dir=temporary))
+            hits = kill_some(folder, rng, done, options.kills - sum(done.values()))
+            decisions, found = journal(folder) == expected, final_weights(folder)
+            bits = all(bool((found[name] == weights[name]).all()) for name in weights)
+            same, equal = same + decisions * len(hits), equal + bits * len(hits)
+            rows.append([", ".join(hits), "same" if decisions else "OTHER", "equal" if bits else "OTHER"])
+    print(f"{options.kills} kills of {len(rows)} studies with {len(expected)} lines each")
+    print(table(["killed during", "decisions", "final weights"], rows))
+    result("kill_same_decisions", same)
+    result("kill_equal_weights", equal)
+    for phase, count in done.items():
+        result(f"kill_during_{phase}", count)
+    print_results()
+
+
+if __name__ == "__main__":
+    main()
