@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,6 +49,7 @@ class Result:
     history: History
     advice: str = ""
     state: "Path | dict[str, Any] | None" = None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def weights(self) -> dict[str, Any]:
         """State dict of the best fork's model, raw or averaged as `of` says."""
@@ -400,7 +401,7 @@ def tune(
         seed: of everything random.
         on_event: called with every new event.
     """
-    runner = Local(training)
+    runner, began = Local(training), time.perf_counter()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
         tuner = Tuner(
@@ -409,7 +410,13 @@ def tune(
         stack.callback(tuner.close)
         while (proposals := tuner.ask()) is not None:
             _run_round(tuner, runner, folder, proposals)
-        result = _with_state(tuner.result, folder, steps)
+        seconds = {
+            "training": time.perf_counter() - began - tuner.seconds,
+            "decide": tuner.seconds,
+            "journal": 0.0,
+            "checkpoint": 0.0,
+        }
+        result = replace(_with_state(tuner.result, folder, steps), seconds=seconds)
         return replace(result, state=load_checkpoint(result.state)) if study is None else result  # pyright: ignore
 
 
