@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
 from paceline.problems import digits_training
 from paceline.strategy import Dynamic, FixedSchedules, Strategy
@@ -70,9 +71,10 @@ def _prepare() -> None:
     """Start afresh, with what is imported and read once in place before anything is timed."""
     for name in (TUNED, *FIXED):
         shutil.rmtree(FOLDER / name, ignore_errors=True)
-    torch.set_num_threads(1)  # the network is too small to share out
     digits_training()
     import_module("scipy.optimize")
+    torch.set_num_threads(1)  # the network is too small to share out, and so is what the tuner computes
+    threadpool_limits(1)
 
 
 def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: int) -> Tried:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,24 +15,6 @@ from paceline.views.data import StudyView, read
 from paceline.views.text import event_lines, fork_table, share
 
 SHOWN_DECISIONS, SHOWN_GONE = 2, 4
-
-
-class Watcher(Protocol):
-    """What a running study is shown to: its events, and the observations of the interval that runs."""
-
-    def on_event(self, event: Event) -> None:
-        """Take a new event."""
-        ...
-
-    def on_step(self, step: int) -> None:
-        """Hear that the fork that runs has done this many updates."""
-        ...
-
-    def __enter__(self) -> "Watcher": ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
 
 class Lines:
@@ -107,7 +88,7 @@ class Screen:
         gone = [fork for fork in forks if fork.state in ("dropped", "failed")]
         shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
         more = [Text(f"{len(forks) - len(shown)} dropped or failed earlier", style="dim")] * (len(shown) < len(forks))
-        reasons = [Text(f"step {d.step:,}: {'; '.join(d.reasons)}") for d in view.decisions[-SHOWN_DECISIONS:]]
+        reasons = [Text(f"decision {d.round}: {'; '.join(d.reasons)}") for d in view.decisions[-SHOWN_DECISIONS:]]
         return Group(self._bar(view, done), fork_table(view, shown), *more, *reasons)
 
     def _bar(self, view: StudyView, done: int) -> Table:
@@ -115,11 +96,12 @@ class Screen:
         left = f"{elapsed / fresh * (view.total_steps - done):.0f} s left" if fresh > 0 else ""
         row = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=max(view.total_steps, 1), completed=done, width=30)
-        row.add_row(Text(self._title, style="bold"), bar, share(view, done), left)
+        title = [Text(self._title, style="bold")] if self._title else []
+        row.add_row(*title, bar, share(view, done), left)
         return row
 
 
-def watcher(console: Console, past: Sequence[Event] = (), *, title: str = "", silent: bool = False) -> Watcher:
+def watcher(console: Console, past: Sequence[Event] = (), *, title: str = "", silent: bool = False) -> Lines | Screen:
     """The view that suits where the output goes."""
     if silent or not console.is_terminal:
         return Lines(None if silent else console, past, title=title)
