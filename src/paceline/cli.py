@@ -252,7 +252,7 @@ def _best(study: Path) -> "tuple[ForkView, str]":
     if view.finished is None:
         from paceline.views.text import share
 
-        _say(f"note: {study} is not over ({share(view)} done): this is its best fork so far, {best.fork}")
+        _say(f"note: {study} is not over, {share(view)} are done: this is its best fork so far, {best.fork}")
     return best, f"fork {best.fork} of the study {study}" + ("" if view.finished else ", not over")
 
 

@@ -62,11 +62,12 @@ def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
         table.add_column(name, justify="right")
     for step in picked:
         table.add_row(f"{step:,}", number(seen[step]), number(now[step]))
-    ends = [f"{of}: {number(column[-1])}" for of, column in again.values.items()]
-    study = [f"{of}: {number(column[-1])}" for of, column in values.items()]
+    ends, stood = ([f"{of} {number(column[-1])}" for of, column in run.items()] for run in (again.values, values))
+    same = all(seen[step] == now[step] for step in common)
+    advice = "the fork was the best of several, and clones see other batches: a replay can end a little behind"
     return Group(
         f"values of the {of} weights",
         table,
-        f"ended at {', '.join(ends)}; fork {fork} stood at {', '.join(study)} at step {steps[-1]:,}",
-        "the study's fork was the best of several, and clones saw other batches: a replay can end a little behind",
+        f"ended at {', '.join(ends)}; fork {fork} stood at {', '.join(stood)} at step {steps[-1]:,}",
+        "the same run, value for value" if same else advice,
     )

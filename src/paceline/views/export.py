@@ -59,15 +59,15 @@ def _factor(base: Shape, steps: int) -> tuple[list[str], str]:
         case Constant():
             return [], ""
         case Linear(final):
-            return [], f"(1 - {1 - final} * step / {steps})"
+            return [], _above(final, f"(1 - step / {steps})")
         case Cosine(final):
-            return [], f"({final} + {1 - final} * 0.5 * (1 + math.cos(math.pi * step / {steps})))"
+            return [], _above(final, f"0.5 * (1 + math.cos(math.pi * step / {steps}))")
         case Exponential(final):
             return [], f"{final} ** (step / {steps})"
         case WarmupStableDecay(warmup, decay, final, power):
             rise = f"rise = min(1, (step + 1) / {max(warmup * steps, 1.0)})"
             left = f"left = min(1, (1 - step / {steps}) / {max(decay, 1.0 / steps)})"
-            return [rise, left], f"rise * ({final} + {1 - final} * left**{power})"
+            return [rise, left], f"rise * {_above(final, 'left' if power == 1 else f'left**{power}')}"
         case OneCycle(warmup, start, final):
             up, down = f"({start}, step / turn)", f"({final}, ({steps} - step) / ({steps} - turn))"
             lines = [f"turn = {warmup * steps}", f"low, way = {up} if step < turn else {down}"]
@@ -83,3 +83,8 @@ def _factor(base: Shape, steps: int) -> tuple[list[str], str]:
             return lines, "math.exp(logs[i - 1] + way * (logs[i] - logs[i - 1]))"
         case _:
             raise InputError(f"the base {base.name!r} has no Python form: use --format csv")
+
+
+def _above(final: float, factor: str) -> str:
+    """A factor that falls to `final` in place of 0."""
+    return f"({final} + {1 - final} * {factor})" if final else factor

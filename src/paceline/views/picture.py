@@ -36,7 +36,10 @@ def draw(tuned: StudyView, others: dict[str, StudyView], path: Path, *, of: str 
     axes[0].set(yscale="log", ylabel=f"validation loss, {of} weights")
     axes[0].legend(frameon=False)
     axes[1].set(xscale="log", yscale="log", xlabel="step", ylabel="learning rate")
-    axes[1].set_xlim(max(1, tuned.steps // 200), tuned.steps)
+    low, high = tuned.settings["lr"]
+    axes[1].set(
+        xlim=(max(1, tuned.steps // 200), tuned.steps), ylim=(low / 2, high * 2)
+    )  # rates that end at 0 leave it
     figure.savefig(path, dpi=120)  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -75,7 +75,7 @@ def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
     table.add_column("state")
     for fork in forks:
         born = "the start" if fork.parent is None else f"fork {fork.parent} at {fork.start:,}"
-        state = fork.state + (f": {fork.reason}" if fork.reason else "")
+        state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
         row = [str(fork.fork), born, f"{fork.step:,}", number(fork.rate)]
         row += [number(fork.multiplier)] * peaked + [number(view.value(fork))]
         table.add_row(*row, *([_band(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
@@ -119,8 +119,8 @@ def result_in_words(view: StudyView, path: Path) -> list[str]:
     return [
         f"fork {best.fork} ended best: {values}",
         schedule_in_words(best.schedule),
-        f"took {share(view)}; weights: {path / 'checkpoints' / f'{best.fork}-{view.steps}.pt'}",
-        f"use the schedule elsewhere: paceline export {path} --format python",
+        f"{view.done_steps:,} steps in all; its checkpoint: {path / 'checkpoints' / f'{best.fork}-{view.steps}.pt'}",
+        f"to use the schedule elsewhere: paceline export {path} --format python",
     ]
 
 
