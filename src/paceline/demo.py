@@ -6,6 +6,8 @@ budget holds, rounded up, at peaks on a grid; the best of each is kept. What com
 
 import shutil
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -52,29 +54,31 @@ class Tried(NamedTuple):
 def demonstrate(*, steps: int, seed: int) -> None:
     """Run the demo and print what came of it."""
     console = make_console()
-    _prepare()
+    for name in (TUNED, *FIXED):
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
     strategy, runs = Dynamic.horizon(cost=COST), ceil(COST)
     total = strategy.plan.total_steps(steps)
     console.print(f"A network on scikit-learn's digits, {steps:,} updates of Adam a run, validation loss, seed {seed}.")
-    console.print(f"1. One run tuned on the fly between {BOUNDS[0]:g} and {BOUNDS[1]:g}: {cost_in_words(total, steps)}")
-    tuned = _tried(console, TUNED, strategy, steps, seed)
-    assert tuned.view.best is not None
-    console.print(f"   {schedule_in_words(tuned.view.best.schedule)}")
-    console.print(f"2. Fixed schedules at that budget, rounded up: {runs} runs each, peaks on a grid, the best is kept")
-    fixed = [_tried(console, name, FixedSchedules((base,), runs=runs), steps, seed) for name, base in FIXED.items()]
-    console.print("\n", _table([tuned, *fixed]), "\n", *_in_words(tuned, fixed), sep="\n")
-    for line in _files(tuned, fixed):
-        console.print(line)
+    with _one_thread():
+        console.print(f"1. One run tuned on the fly between {BOUNDS[0]} and {BOUNDS[1]}: {cost_in_words(total, steps)}")
+        tuned = _tried(console, TUNED, strategy, steps, seed)
+        console.print(f"2. Fixed schedules at that budget, rounded up: {runs} runs each, peaks on a grid, best kept")
+        fixed = [_tried(console, name, FixedSchedules((base,), runs=runs), steps, seed) for name, base in FIXED.items()]
+    console.print("", _table([tuned, *fixed]), "", *_in_words(tuned, fixed), *_files(tuned, fixed), sep="\n")
 
 
-def _prepare() -> None:
-    """Start afresh, with what is imported and read once in place before anything is timed."""
-    for name in (TUNED, *FIXED):
-        shutil.rmtree(FOLDER / name, ignore_errors=True)
+@contextmanager
+def _one_thread() -> Generator[None]:
+    """One thread, since network and model are too small to share out; all that is loaded once is loaded before."""
     digits_training()
     import_module("scipy.optimize")
-    torch.set_num_threads(1)  # the network is too small to share out, and so is what the tuner computes
-    threadpool_limits(1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: int) -> Tried:
@@ -108,16 +112,19 @@ def _table(tried: list[Tried]) -> Table:
 
 def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
     """Who won, and what the tuner itself took."""
-    lines = list[str]()
+    lines = [f"what it found: {schedule_in_words(tuned.view.best.schedule)}"] if tuned.view.best is not None else []
     for of in ("raw", "averaged"):
         best = min(fixed, key=lambda one: one.ends[of])
         change = tuned.ends[of] / best.ends[of] - 1
         side = "below" if change < 0 else "above"
-        lines.append(f"{of} weights: {abs(change):.0%} {side} the best fixed schedule, {best.name}".replace("%", " %"))
+        words = f"{of} weights: {TUNED} ended {abs(change):.0%} {side} the best fixed schedule, {best.name}"
+        lines.append(words.replace("%", " %"))
     own = {name: seconds for name, seconds in tuned.spent.items() if name != "training"}
     decisions = len(tuned.view.decisions)
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in own.items())
-    lines.append("One seed of one small problem, judged on 450 images: other seeds (--seed 1) can turn out otherwise.")
+    lines.append(
+        "One seed of a small problem, judged on 450 images: other seeds turn out otherwise (paceline demo --seed 1)."
+    )
     lines.append(
         f"The tuner's own time: {parts}: {sum(own.values()) / tuned.seconds:.1%} of its run, "
         f"{1000 * own['decide'] / decisions:.0f} ms a decision ({decisions} decisions)".replace("%", " %")
