@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paceline.errors import InputError, PacelineError
+from paceline.errors import InputError, PacelineError, TrainingError
 
 if TYPE_CHECKING:
     from paceline.strategy import Strategy
@@ -88,7 +88,10 @@ def _readable() -> Generator[None]:
         except BrokenPipeError:
             raise
         except (PacelineError, OSError) as error:
-            _say(f"error: {error}")
+            from paceline.factory import where
+
+            cause = error.__cause__ if isinstance(error, TrainingError) else None
+            _say(f"error: {error}{where(cause) if cause is not None else ''}")
             raise typer.Exit(2) from None
 
 
@@ -136,7 +139,7 @@ def tune(
         console = make_console()
         silent = quiet or json
         if not silent:
-            done = f"; continued after {share(read(past))}" if past else ""
+            done = f"; {share(read(past))} were done before" if past else ""
             console.print(f"{folder}: {cost_in_words(total, steps)}{done}", soft_wrap=True)
         try:
             with watcher(console, past, silent=silent) as view:

@@ -45,12 +45,12 @@ def _imported(name: str) -> Any:
                 f"no module {name!r}, neither in this folder ({here}) nor installed: check the name, and give it "
                 "without .py"
             ) from error
-        raise InputError(f"importing {name!r} failed{_where(error)}: {error}") from error
+        raise InputError(f"importing {name!r} failed{where(error)}: {error}") from error
     except Exception as error:
-        raise InputError(f"importing {name!r} failed{_where(error)}: {type(error).__name__}: {error}") from error
+        raise InputError(f"importing {name!r} failed{where(error)}: {type(error).__name__}: {error}") from error
 
 
-def _where(error: Exception) -> str:
-    """File and line of the user's code that an error comes from."""
+def where(error: BaseException) -> str:
+    """File and line that an error of the user's code comes from: " at train.py, line 12"."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
     return f" at {frames[-1].filename}, line {frames[-1].lineno}" if len(frames) > 1 else ""
