@@ -8,7 +8,7 @@ import json as json_module
 import shlex
 import sys
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,9 @@ import typer
 from paceline.errors import InputError, PacelineError, TrainingError
 
 if TYPE_CHECKING:
-    from paceline.strategy import Strategy
+    from rich.console import Console
+
+    from paceline.strategy import Goal, Strategy
     from paceline.views.data import ForkView, StudyView
 
 app = typer.Typer(
@@ -128,41 +130,56 @@ def tune(
         total = strategy.total_steps(goal)
         make_training = load_factory(factory)
 
-        from paceline.study import read_journal
-        from paceline.training.watched import watched
-        from paceline.tuner import tune as run
-        from paceline.views.data import read, to_json
-        from paceline.views.live import watcher
+        from paceline.views.data import to_json
         from paceline.views.text import cost_in_words, make_console, result_in_words, share
 
-        past = read_journal(folder / "journal.jsonl")
         console = make_console()
-        silent = quiet or json
-        if not silent:
-            done = f"; {share(read(past))} were done before" if past else ""
+        if not quiet and not json:
+            before = _done(folder)
+            done = f"; {share(before)} were done before" if before.forks else ""
             console.print(f"{folder}: {cost_in_words(total, steps)}{done}", soft_wrap=True)
-        try:
-            with watcher(console, past, silent=silent) as view:
-                result = run(
-                    watched(make_training, view.on_step),
-                    steps=steps,
-                    lr=lr,
-                    strategy=strategy,
-                    mode=mode.value,
-                    study=folder,
-                    seed=seed,
-                    on_event=view.on_event,
-                )
-        except InputError as error:
-            raise _with_settings(error, folder) from error
-        except KeyboardInterrupt:
-            _say_how_to_continue(folder)
-            raise typer.Exit(130) from None
-        found = read(read_journal(folder / "journal.jsonl"))
+        seconds = _run(make_training, goal, strategy, folder, None if quiet or json else console)
+        found = _done(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **to_json(found), "seconds": result.seconds}))
+            typer.echo(json_module.dumps({"study": str(folder), **to_json(found), "seconds": seconds}))
         else:
             console.print(*result_in_words(found, folder), sep="\n", soft_wrap=True)
+
+
+def _run(
+    make_training: Callable[[], Any], goal: "Goal", strategy: "Strategy", folder: Path, console: "Console | None"
+) -> dict[str, float]:
+    """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
+    from paceline.study import read_journal
+    from paceline.training.watched import watched
+    from paceline.tuner import tune as run
+    from paceline.views.live import watcher
+
+    try:
+        with watcher(console, read_journal(folder / "journal.jsonl")) as view:
+            return run(
+                watched(make_training, view.on_step),
+                steps=goal.steps,
+                lr=goal.lr_range,
+                strategy=strategy,
+                mode=goal.objective.mode,
+                study=folder,
+                seed=goal.seed,
+                on_event=view.on_event,
+            ).seconds
+    except InputError as error:
+        raise _with_settings(error, folder) from error
+    except KeyboardInterrupt:
+        _say_how_to_continue(folder)
+        raise typer.Exit(130) from None
+
+
+def _done(folder: Path) -> "StudyView":
+    """What the journal of a study holds, nothing where there is none yet."""
+    from paceline.study import read_journal
+    from paceline.views.data import read
+
+    return read(read_journal(folder / "journal.jsonl"))
 
 
 def _strategy(preset: Preset, cost: float | None) -> "Strategy":
@@ -190,12 +207,10 @@ def _with_settings(error: InputError, folder: Path) -> InputError:
 
 
 def _say_how_to_continue(folder: Path) -> None:
-    from paceline.study import read_journal
-    from paceline.views.data import read
     from paceline.views.text import share
 
     program = "python -m paceline" if Path(sys.argv[0]).name == "__main__.py" else "paceline"
-    _say(f"\nstopped after {share(read(read_journal(folder / 'journal.jsonl')))}; all of them are kept in {folder}")
+    _say(f"\nstopped after {share(_done(folder))}; all of them are kept in {folder}")
     _say(f"continue with: {program} {shlex.join(sys.argv[1:])}")
 
 
@@ -232,7 +247,9 @@ def export(
     with _readable():
         from paceline.views.export import as_csv, as_python
 
-        best, origin = _best(study)
+        view = _opened(study)
+        best = _best(view, study)
+        origin = f"fork {best.fork} of the study {study}" + ("" if view.finished else ", not over")
         text = {
             Format.json: lambda: json_module.dumps(best.schedule.to_json(), indent=1) + "\n",
             Format.csv: lambda: as_csv(best.schedule),
@@ -245,9 +262,8 @@ def export(
             _say(f"wrote {output}: {origin}")
 
 
-def _best(study: Path) -> "tuple[ForkView, str]":
-    """The fork that won, or leads, and where it comes from in words; says so where the study is not over."""
-    view = _opened(study)
+def _best(view: "StudyView", study: Path) -> "ForkView":
+    """The fork that won, or the one that leads, and then says so."""
     best = view.best
     if best is None:
         why = "every fork failed" if view.finished is not None else "nothing has been observed yet"
@@ -256,7 +272,7 @@ def _best(study: Path) -> "tuple[ForkView, str]":
         from paceline.views.text import share
 
         _say(f"note: {study} is not over, {share(view)} are done: this is its best fork so far, {best.fork}")
-    return best, f"fork {best.fork} of the study {study}" + ("" if view.finished else ", not over")
+    return best
 
 
 @app.command()
@@ -265,8 +281,8 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False) -> None:
     with _readable():
         from paceline.factory import load_factory
 
-        best, _ = _best(study)
         view = _opened(study)
+        best = _best(view, study)
         make_training = load_factory(factory)
 
         from paceline.replay import comparison, replayed

@@ -101,8 +101,8 @@ class Screen:
         return row
 
 
-def watcher(console: Console, past: Sequence[Event] = (), *, title: str = "", silent: bool = False) -> Lines | Screen:
-    """The view that suits where the output goes."""
-    if silent or not console.is_terminal:
-        return Lines(None if silent else console, past, title=title)
-    return Screen(console, past, title=title)
+def watcher(console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> Lines | Screen:
+    """The view that suits where the output goes; None prints nothing."""
+    if console is not None and console.is_terminal:
+        return Screen(console, past, title=title)
+    return Lines(console, past, title=title)
