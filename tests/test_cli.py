@@ -17,6 +17,7 @@ from paceline.cli import app
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.study import Journal, Proposed, Study, read_journal
 from paceline.study.events import Finished, Observed
+from paceline.tuner import tune
 
 BOUNDS = ["--lr", "0.01", "1.5"]
 SMALL = ["--steps", "200", *BOUNDS, "--cost", "1.5", "--study", "study"]
@@ -69,6 +70,18 @@ def shell(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
         capture_output=True,
         text=True,
     )
+
+
+def facts(path: Path) -> list[str]:
+    """What a study decided and saw, without how long it took."""
+    kinds = Proposed | Observed | Finished
+    return sorted(repr(e) for e in read_journal(path / "journal.jsonl") if isinstance(e, kinds))
+
+
+def test_the_command_line_finds_what_the_library_finds(folder: Path) -> None:
+    assert tuned("--quiet").exit_code == 0
+    tune(quadratic, steps=200, lr=(0.01, 1.5), cost=1.5, study=folder / "library")
+    assert facts(folder / "study") == facts(folder / "library")
 
 
 def test_tune_says_the_cost_first_then_lines_then_the_result(folder: Path) -> None:
@@ -135,11 +148,6 @@ def test_ctrl_c_says_how_to_continue_and_continuing_ends_the_same(folder: Path) 
     assert "were done before" in rest.stdout
     assert "\x1b" not in rest.stdout
     assert rest.stdout.splitlines()[-4:-2] == whole.stdout.splitlines()[-4:-2]
-    kinds = Proposed | Observed | Finished
-
-    def facts(path: Path) -> list[str]:
-        return sorted(repr(e) for e in read_journal(path / "journal.jsonl") if isinstance(e, kinds))
-
     assert facts(folder / "my study") == facts(folder / "study")
 
 
