@@ -123,7 +123,7 @@ def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
     decisions = len(tuned.view.decisions)
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in own.items())
     lines.append(
-        "One seed of a small problem, judged on 450 images: other seeds turn out otherwise (paceline demo --seed 1)."
+        "One seed of a small problem, judged on 450 images: other seeds can turn out otherwise (--seed 1)."
     )
     lines.append(
         f"The tuner's own time: {parts}: {sum(own.values()) / tuned.seconds:.1%} of its run, "
