@@ -122,9 +122,7 @@ def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
     own = {name: seconds for name, seconds in tuned.spent.items() if name != "training"}
     decisions = len(tuned.view.decisions)
     parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in own.items())
-    lines.append(
-        "One seed of a small problem, judged on 450 images: other seeds can turn out otherwise (--seed 1)."
-    )
+    lines.append("One seed of a small problem, judged on 450 images: other seeds can turn out otherwise (--seed 1).")
     lines.append(
         f"The tuner's own time: {parts}: {sum(own.values()) / tuned.seconds:.1%} of its run, "
         f"{1000 * own['decide'] / decisions:.0f} ms a decision ({decisions} decisions)".replace("%", " %")
