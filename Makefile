@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: install
-	$(BIN)/python -m examples.forecast_digits
+	$(BIN)/python -m paceline demo
 
 test: install
 	$(BIN)/python -m pytest -m "not slow"

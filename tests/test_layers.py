@@ -16,9 +16,16 @@ MAY_IMPORT = {
     "study": {"errors", "traces"},
     "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
     "problems": {"errors", "traces", "model", "training"},
+    "views": {"errors", "traces", "study"},
+    "factory": {"errors"},
+    "replay": {"errors", "traces", "runner", "views"},
+    "demo": {"traces", "strategy", "study", "training", "tuner", "problems", "views"},
+    "cli": {"errors", "traces", "strategy", "study", "training", "tuner", "views", "factory", "replay", "demo"},
+    "__main__": {"cli"},
     "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner"},
 }
 NUMPY_ONLY = {"traces", "study"}
+NO_TORCH = {"views", "cli", "factory"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}
 
 
@@ -45,3 +52,5 @@ def test_imports_go_one_way(path: Path) -> None:
     assert inside - {own} <= MAY_IMPORT[own]
     if own in NUMPY_ONLY:
         assert not {name.split(".")[0] for name in imported(path)} & HEAVY
+    if own in NO_TORCH:
+        assert "torch" not in {name.split(".")[0] for name in imported(path)}

@@ -1,0 +1,233 @@
+"""A study as plain named tuples: what its events add up to, for whatever draws it.
+
+Live views feed it the events as they come, `show` the journal, and both then draw the same thing. Nothing is computed
+that was not observed or journaled: a forecast is the one that the decision was made with.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Literal, NamedTuple
+
+from paceline.study import Created, Decided, Dropped, Event, Failed, Finished, Observed, Proposed
+from paceline.traces import Schedule
+
+State = Literal["running", "leading", "dropped", "failed", "ended", "won"]
+
+
+class Band(NamedTuple):
+    """A journaled forecast of a value at a step: median and 90 % band."""
+
+    step: int
+    low: float
+    median: float
+    high: float
+
+
+class ForkView(NamedTuple):
+    """One fork: where it comes from, where it stands, and what it observed itself, by weights."""
+
+    fork: int
+    parent: int | None
+    start: int
+    step: int
+    stop: int | None
+    state: State
+    reason: str
+    schedule: Schedule
+    forecast: Band | None
+    steps: tuple[int, ...]
+    values: dict[str, tuple[float, ...]]
+
+    @property
+    def rate(self) -> float:
+        """The learning rate at the step it stands at."""
+        return float(self.schedule(self.step))
+
+    @property
+    def multiplier(self) -> float:
+        """The multiplier of the base it runs at: the rate itself where the base is constant."""
+        return float(self.schedule.multipliers[-1])
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The latest value, by weights."""
+        return {of: column[-1] for of, column in self.values.items() if column}
+
+
+class DecisionView(NamedTuple):
+    """One decision: when, why, who was dropped, and how long it took."""
+
+    round: int
+    step: int
+    reasons: tuple[str, ...]
+    dropped: tuple[int, ...]
+    seconds: float
+
+
+class StudyView(NamedTuple):
+    """A study so far; forks run in turn, `running` is the one whose turn it is."""
+
+    settings: dict[str, Any]
+    forks: tuple[ForkView, ...]
+    decisions: tuple[DecisionView, ...]
+    done_steps: int
+    leader: int | None
+    running: int | None
+    finished: Finished | None
+
+    @property
+    def steps(self) -> int:
+        """Length of one run."""
+        return int(self.settings.get("steps", 0))
+
+    @property
+    def total_steps(self) -> int:
+        """The most steps that all forks together will take."""
+        return int(self.settings.get("total_steps", self.steps))
+
+    @property
+    def of(self) -> str:
+        """The weights whose value decides, "raw" or "averaged"."""
+        return str(self.settings.get("strategy", {}).get("of", "raw"))
+
+    def value(self, fork: ForkView) -> float | None:
+        """The latest value of a fork: of the weights that decide, or of the others where there are none."""
+        return fork.last.get(self.of, next(iter(fork.last.values()), None))
+
+    def fork(self, number: int) -> ForkView:
+        """The fork of this number."""
+        return next(fork for fork in self.forks if fork.fork == number)
+
+    @property
+    def best(self) -> ForkView | None:
+        """The winner, or the leader while the study is not over."""
+        number = self.finished.fork if self.finished is not None else self.leader
+        return None if number is None else self.fork(number)
+
+    def whole_run(self, number: int) -> tuple[tuple[int, ...], dict[str, tuple[float, ...]]]:
+        """What was observed along a fork's whole run: its ancestors up to where it was cloned, then itself."""
+        fork = self.fork(number)
+        if fork.parent is None:
+            return fork.steps, fork.values
+        steps, values = self.whole_run(fork.parent)
+        kept = sum(step <= fork.start for step in steps)
+        joined = {of: column[:kept] + fork.values.get(of, ()) for of, column in values.items()}
+        return steps[:kept] + fork.steps, joined
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A fork as its events come in."""
+
+    parent: int | None
+    start: int
+    schedule: Schedule
+    step: int
+    stop: int | None = None
+    state: State = "running"
+    reason: str = ""
+    forecast: Band | None = None
+    steps: tuple[int, ...] = ()
+    values: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+
+    def report(self, event: Observed | Failed) -> None:
+        """Add what an interval showed."""
+        self.steps += event.steps
+        for of, column in event.values.items():
+            self.values[of] = self.values.get(of, ()) + column
+        self.step, self.stop, self.forecast = event.stop if isinstance(event, Observed) else event.step, None, None
+        if isinstance(event, Failed):
+            self.state, self.reason = "failed", event.reason
+
+
+def read(events: Sequence[Event]) -> StudyView:
+    """What the events of a study add up to."""
+    settings, forks = dict[str, Any](), dict[int, _Growing]()
+    decisions, bands, ranking = list[DecisionView](), dict[int, Band](), list[int]()
+    opened, done, finished = dict[int, int](), 0, None
+    for event in events:
+        match event:
+            case Created():
+                settings = event.settings
+            case Decided():
+                decisions.append(DecisionView(event.round, event.step, event.reasons, (), event.seconds))
+                bands, ranking = bands_of(event.details), [int(r["fork"]) for r in event.details.get("ranking", [])]
+            case Dropped():
+                forks[event.fork].state, forks[event.fork].reason = "dropped", event.reason
+                decisions[-1] = decisions[-1]._replace(dropped=(*decisions[-1].dropped, event.fork))
+            case Proposed():
+                fork = forks.setdefault(event.fork, _Growing(event.parent, event.start, event.schedule, event.start))
+                fork.schedule, fork.stop, fork.forecast = event.schedule, event.stop, bands.get(event.fork)
+                opened[event.fork] = event.stop
+            case Observed() | Failed():
+                done += (event.stop if isinstance(event, Observed) else event.step) - event.start
+                forks[event.fork].report(event)
+                opened.pop(event.fork)
+            case Finished():
+                finished = event
+            case _:
+                pass
+    leader = next((n for n in ranking if forks[n].state == "running"), _furthest(forks, settings))
+    _name_states(forks, leader, finished)
+    views = [
+        ForkView(n, f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast, f.steps, f.values)
+        for n, f in sorted(forks.items())
+    ]
+    return StudyView(settings, tuple(views), tuple(decisions), done, leader, next(iter(opened), None), finished)
+
+
+def bands_of(details: dict[str, Any]) -> dict[int, Band]:
+    """The journaled forecast of each fork at its next decision, from the details of a decision."""
+    return {
+        int(f["fork"]): Band(int(f["steps"][-1]), f["low"][-1], f["median"][-1], f["high"][-1])
+        for f in details.get("forecast", [])
+        if f["steps"] and None not in (f["low"][-1], f["median"][-1], f["high"][-1])
+    }
+
+
+def _furthest(forks: dict[int, _Growing], settings: dict[str, Any]) -> int | None:
+    """The living fork with the best latest value among those that got furthest: earlier values do not compare."""
+    of, sign = settings.get("strategy", {}).get("of", "raw"), 1.0 if settings.get("mode") == "max" else -1.0
+    alive = {n: f for n, f in forks.items() if f.state == "running" and f.steps}
+    furthest = max((f.step for f in alive.values()), default=0)
+
+    def merit(number: int) -> float:
+        values = alive[number].values
+        return sign * values.get(of, next(iter(values.values())))[-1]
+
+    return max((n for n, f in alive.items() if f.step == furthest), key=merit, default=None)
+
+
+def _name_states(forks: dict[int, _Growing], leader: int | None, finished: Finished | None) -> None:
+    for number, fork in forks.items():
+        if fork.state == "running" and finished is not None:
+            fork.state = "won" if number == finished.fork else "ended"
+        elif number == leader:
+            fork.state = "leading"
+
+
+def to_json(view: StudyView) -> dict[str, Any]:
+    """The view as plain data, for scripts; numbers that are not finite become None."""
+    best = view.best
+    return {
+        "settings": view.settings,
+        "finished": view.finished is not None,
+        "done_steps": view.done_steps,
+        "total_steps": view.total_steps,
+        "best": None if best is None else {"fork": best.fork, "values": best.last},
+        "forks": [_fork_json(fork) for fork in view.forks],
+        "decisions": [decision._asdict() for decision in view.decisions],
+    }
+
+
+def _fork_json(fork: ForkView) -> dict[str, Any]:
+    values = {of: [v if isfinite(v) else None for v in column] for of, column in fork.values.items()}
+    band = None if fork.forecast is None else fork.forecast._asdict()
+    return {
+        **fork._asdict(),
+        "schedule": fork.schedule.to_json(),
+        "rate": fork.rate,
+        "values": values,
+        "forecast": band,
+    }

@@ -1,0 +1,108 @@
+"""A study while it runs: redrawn in place on a terminal, one plain line per event anywhere else."""
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from paceline.study import Event
+from paceline.views.data import StudyView, read
+from paceline.views.text import event_lines, fork_table, share
+
+SHOWN_DECISIONS, SHOWN_GONE = 2, 4
+
+
+class Lines:
+    """Plain lines, for logs and pipes.
+
+    Args:
+        console: where to print; None prints nothing.
+        past: events of a study that is continued.
+        title: what runs, put before each line.
+    """
+
+    def __init__(self, console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> None:
+        self._console, self._events, self._prefix = console, list(past), f"{title}: " if title else ""
+
+    def on_event(self, event: Event) -> None:
+        """Print what the event says."""
+        self._events.append(event)
+        if self._console is not None:
+            for line in event_lines(event, read(self._events)):
+                self._console.print(self._prefix + line, soft_wrap=True)
+
+    def on_step(self, step: int) -> None:
+        """Say nothing: intervals are reported when they are done."""
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class Screen:
+    """Progress, forks and the latest decisions, redrawn in place a few times a second.
+
+    Args:
+        console: a terminal.
+        past: events of a study that is continued.
+        title: what runs.
+    """
+
+    def __init__(self, console: Console, past: Sequence[Event] = (), *, title: str = "") -> None:
+        self._events, self._title = list(past), title
+        self._view, self._step, self._began = read(self._events), 0, time.perf_counter()
+        self._before = self._view.done_steps
+        self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
+
+    def on_event(self, event: Event) -> None:
+        """Take the event in; the next redraw shows it."""
+        self._events.append(event)
+        self._view, self._step = read(self._events), 0
+
+    def on_step(self, step: int) -> None:
+        """Move the bar inside an interval."""
+        self._step = step
+
+    def __enter__(self) -> "Screen":
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, traceback)
+
+    def _drawn(self) -> RenderableType:
+        """The whole screen; called from the thread that redraws, so it reads the view once."""
+        view, step = self._view, self._step
+        forks = [f._replace(step=max(step, f.step)) if f.fork == view.running else f for f in view.forks]
+        done = view.done_steps + sum(f.step for f in forks) - sum(f.step for f in view.forks)
+        gone = [fork for fork in forks if fork.state in ("dropped", "failed")]
+        shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
+        more = [Text(f"{len(forks) - len(shown)} dropped or failed earlier", style="dim")] * (len(shown) < len(forks))
+        reasons = [Text(f"decision {d.round}: {'; '.join(d.reasons)}") for d in view.decisions[-SHOWN_DECISIONS:]]
+        return Group(self._bar(view, done), fork_table(view, shown), *more, *reasons)
+
+    def _bar(self, view: StudyView, done: int) -> Table:
+        elapsed, fresh = time.perf_counter() - self._began, done - self._before
+        left = f"{elapsed / fresh * (view.total_steps - done):.0f} s left" if fresh > 0 else ""
+        row = Table.grid(padding=(0, 2, 0, 0))
+        bar = ProgressBar(total=max(view.total_steps, 1), completed=done, width=30)
+        title = [Text(self._title, style="bold")] if self._title else []
+        row.add_row(*title, bar, share(view, done), left)
+        return row
+
+
+def watcher(console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> Lines | Screen:
+    """The view that suits where the output goes; None prints nothing."""
+    if console is not None and console.is_terminal:
+        return Screen(console, past, title=title)
+    return Lines(console, past, title=title)

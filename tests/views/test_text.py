@@ -1,0 +1,97 @@
+"""What a study looks like: redrawn on a terminal, plain lines elsewhere, a page when it is asked for."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from paceline.traces import Schedule
+from paceline.views.data import read
+from paceline.views.live import Lines, Screen, watcher
+from paceline.views.picture import draw
+from paceline.views.text import event_lines, result_in_words, schedule_in_words, study_page
+from tests.views.test_data import STUDY
+
+
+def printed(terminal: bool = False) -> tuple[Console, io.StringIO]:
+    file = io.StringIO()
+    return Console(file=file, force_terminal=terminal, width=160, highlight=False, markup=False), file
+
+
+def test_lines_say_what_matters_once() -> None:
+    lines = [line for i, event in enumerate(STUDY) for line in event_lines(event, read(STUDY[: i + 1]))]
+    assert lines == [
+        "decision 1: 2 forks start",
+        "fork 0 reached step 20: 1.6 at rate 0.08; 20 of 180 steps (11 %) done",
+        "fork 1 reached step 20: 1.8 at rate 0.008; 40 of 180 steps (22 %) done",
+        "decision 2: at step 20, best first: 0, 1; fork 2 is expected at 0.3 (0.2 to 0.4) at step 100",
+        "fork 1 dropped: its value 1.8 is behind",
+        "fork 2 reached step 100: 0.45 at rate 0.0005; 120 of 180 steps (67 %) done",
+        "fork 0 failed at step 60: the value at step 60 is not finite",
+        "decision 3: fork 2 ended best, at 0.45",
+    ]
+
+
+def test_the_view_suits_where_the_output_goes() -> None:
+    plain = printed()
+    assert isinstance(watcher(plain[0]), Lines)
+    assert isinstance(watcher(printed(terminal=True)[0]), Screen)
+    with watcher(plain[0], STUDY[:5], title="first") as view, watcher(None) as silent:
+        for event in STUDY[5:]:
+            view.on_event(event)
+            view.on_step(0)
+            silent.on_event(event)
+    lines = plain[1].getvalue().splitlines()
+    assert lines[0] == "first: fork 1 reached step 20: 1.8 at rate 0.008; 40 of 180 steps (22 %) done"
+
+
+def test_the_screen_shows_progress_inside_an_interval() -> None:
+    console, file = printed(terminal=True)
+    with Screen(console, STUDY[:8]) as screen:
+        for event in STUDY[8:11]:
+            screen.on_event(event)
+        screen.on_step(70)
+    shown = file.getvalue()
+    for part in (
+        "90 of 180 steps (50 %)",  # 40 reported and 50 of the interval that runs
+        "s left",
+        "fork 0 at 20",
+        "0.3 (0.2 to 0.4) at step 100",
+        "leading",
+        "dropped",
+        "decision 2: at step 20",
+    ):
+        assert part in shown, shown
+
+
+def test_a_page_holds_settings_forks_decisions_and_the_result() -> None:
+    console, file = printed()
+    console.print(study_page(read(STUDY), Path("runs") / "first"))
+    page = file.getvalue()
+    for part in (
+        "study runs/first",
+        "dynamic on a linear base; rates from 0.001 to 1; 180 steps in all, as many as 1.8 runs of 100",
+        "judged by averaged weights, smaller is better; seed 4",
+        "failed: the value at step 60 is not finite",
+        "dropped: 1",
+        "fork 2 ended best: 0.5 (raw weights), 0.45 (averaged weights)",
+        "peak rate 0.1 until step 20, 0.05 to the end, times a linear base",
+        "paceline export runs/first --format python",
+    ):
+        assert part in page, page
+
+
+def test_results_that_are_none() -> None:
+    assert result_in_words(read(STUDY[:3]), Path("x")) == ["nothing has been observed yet"]
+    assert "not over: 120 of 180 steps (67 %) done; fork 0 leads" in result_in_words(read(STUDY[:12]), Path("x"))[0]
+
+
+def test_schedules_in_words() -> None:
+    assert schedule_in_words(Schedule([0.1], [0, 50], 100)) == "rate 0.1 to the end"
+    words = schedule_in_words(Schedule([0.1, 0.1, 0.2], [0, 1000, 1500, 2000], base="one_cycle"))
+    assert words == "peak rate 0.1 until step 1,500, 0.2 to the end, times a one-cycle base"
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    draw(read(STUDY), {"cosine": read(STUDY)}, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
