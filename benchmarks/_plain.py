@@ -1,7 +1,7 @@
 """The problems as a torch user writes them: a model, an optimiser and a loop, for methods that are no tuners.
 
-Weights to start from, data and their order are those of the trainings in `_problems`, and so is the value. A quadratic's
-loss has no batch: its value is exact, as what tuners see of it, and its gradient carries the noise.
+Weights to start from, data and their order are those of the trainings in `_problems`, and so is the value. The loss of
+a quadratic has no batch: its value is exact, as tuners see it too, and its gradient carries the noise.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,9 +42,8 @@ def plain(problem: Problem, seed: int) -> Plain:
         return _quadratic(training)
     assert isinstance(training, TorchTraining)
     assert training.evaluate is not None
-    return Plain(
-        training.model, lambda: training.optimizer, _endless(training.batches), training.loss, training.evaluate
-    )
+    model, evaluate = training.model, torch.no_grad()(training.evaluate)
+    return Plain(model, lambda: training.optimizer, _endless(training.batches), training.loss, evaluate)
 
 
 def _endless(batches: Any) -> Iterator[Any]:

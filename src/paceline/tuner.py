@@ -19,7 +19,7 @@ import numpy as np
 
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.runner import Local, Runner, Task
-from paceline.strategy import Decision, Dynamic, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy import Decision, Fork, Goal, History, Proposal, Strategy, horizon
 from paceline.study import Cloned, Created, Decided, Dropped, Event, Failed, Finished, Journal, Observed, Proposed
 from paceline.study.study import checkpoint_path, read_settings, write_settings
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
@@ -96,7 +96,7 @@ class Tuner:
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
     ) -> None:
-        self.strategy = Dynamic.horizon(cost=cost) if strategy is None else strategy
+        self.strategy = horizon(cost) if strategy is None else strategy
         wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
         self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed)
         self.total_steps = self.strategy.total_steps(self.goal)
@@ -409,7 +409,7 @@ def tune(
         stack.callback(tuner.close)
         while (proposals := tuner.ask()) is not None:
             _run_round(tuner, runner, folder, proposals)
-        result = _with_state(tuner.result, folder, steps)
+        result = _with_state(tuner.result, folder)
         return replace(result, state=load_checkpoint(result.state)) if study is None else result  # pyright: ignore
 
 
@@ -417,7 +417,7 @@ def _run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propo
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    begun = {_origin(p) for p in proposals}
+    begun = {_origin(p) for p in proposals} | ({(0, 0)} if tuner.strategy.restarts else set())
     reported = {(fork.id, int(fork.schedule.change_points[-1])) for fork in tuner.history.alive}
     _keep_only(folder, {checkpoint_path(folder, *at) for at in begun | reported})
     waiting = {p.fork: p for p in proposals}
@@ -452,12 +452,12 @@ def _keep_only(folder: Path, needed: set[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _with_state(result: Result, folder: Path, steps: int) -> Result:
-    if result.fork is None:
+def _with_state(result: Result, folder: Path) -> Result:
+    if result.fork is None or result.schedule is None:
         reasons = sorted({fork.failure for fork in result.history.forks if fork.failure})
         raise TrainingError(
             f"{result.advice}; what the forks said: {'; '.join(reasons)}; the study is kept in {folder}"
         )
-    path = checkpoint_path(folder, result.fork, steps)
+    path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
     _keep_only(folder, {path})
     return replace(result, state=path)

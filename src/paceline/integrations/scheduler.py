@@ -19,6 +19,7 @@ from paceline.strategy.single import Order, SinglePace
 from paceline.traces import LearningRateRange, Schedule
 from paceline.training.averaging import SHARE
 
+
 def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
     """A torch scheduler that follows a schedule; the optimiser's groups keep the ratio of their rates to the first.
 
@@ -118,6 +119,7 @@ class PaceLR(LRScheduler):
     def _losses(self, loss: "Tensor | float | Callable[[], Tensor | float]") -> tuple[float, float | None]:
         """Losses of the raw and of the averaged weights, both as they were before the update."""
         compare = bool(self._average) and self.pace.wants_average
+        self.pace.by_gradients = not callable(loss)
         if not callable(loss):
             value = _number(loss)
             return value, (self._estimated(value) if compare else None)

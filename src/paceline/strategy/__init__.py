@@ -4,6 +4,8 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.baselines import FixedSchedules, PopulationBasedTraining
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
+from paceline.strategy.single import Order, SinglePace
+from paceline.strategy.single_run import SingleRun, horizon
 
 __all__ = [
     "Decision",
@@ -12,11 +14,15 @@ __all__ = [
     "Fork",
     "Goal",
     "History",
+    "Order",
     "Plan",
     "PopulationBasedTraining",
     "Proposal",
     "Rung",
+    "SinglePace",
+    "SingleRun",
     "Strategy",
     "greedy_plan",
+    "horizon",
     "horizon_plan",
 ]

@@ -1,17 +1,17 @@
 """One run without forks: with nothing to compare with, three rules stand in for the comparison.
 
-A range test finds the peak: the rate sweeps over the bounds in the first 5 % of the steps, then the weights are put
-back. The rest is a warm-up and a decay to zero at that peak. On the way rho = E / D corrects it: E, how much lower the
-loss of the averaged weights is than that of the raw ones, is what noise costs and a decay will bring back; D, what the
-averaged loss gains per factor e of time, is progress. Much noise for little progress asks for a lower rate. Where
-training diverges it goes back to the last check, lower. The state is plain data; who holds the weights obeys `Order`s.
+A range test finds a peak: the rate sweeps over the bounds in the first 5 % of the steps, then the weights are put back.
+The rest is a warm-up and a decay to zero at that peak, corrected on the way by rho = E / D. E, how much lower the loss
+of averaged weights is than that of the raw ones, is what noise costs and the decay will bring back; D, what the
+averaged loss gains per factor e of time, is progress. At the peaks that end best rho grows with time, alike on
+networks and quadratics (docs/research.md), and that line is the target. Where training comes apart it goes back to the
+last check, lower. The state is plain data; who holds the weights follows `Order`s.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from math import isfinite, log
-from typing import Any
+from math import isfinite, log, log10
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -21,16 +21,29 @@ from paceline.traces import LearningRateRange, Shape, WarmupStableDecay
 
 SWEEP = 0.05
 """Share of the steps that the range test takes."""
-BASE: Shape = WarmupStableDecay(warmup=0.05, decay=0.7)
 SMOOTH = 0.45
-"""Width in decades over which the losses of the range test are averaged."""
-CHECKS = 12
-WINDOW = 0.7
-"""A check looks back to this share of the time so far."""
-BACK = 0.3
-"""How far to go down, in decades, after a divergence."""
+"""Width in decades over which its losses are averaged."""
+BELOW, CEILING = 0.75, 0.15
+"""Decades that the first peak, and any later one, stays below the rate that undid all progress in the range test."""
+BASE: Shape = WarmupStableDecay(warmup=0.05, decay=0.7)
+CHECKS, WINDOW = 12, 0.7
+"""How often the peak is corrected; a check looks back to this share of the time so far."""
+BACK = 0.1
+"""How far to go down, in decades, when training first comes apart; twice as far each time after that."""
 PAIRS = 400
 """Losses of the averaged weights per factor e of time; more say little more, and each may cost a forward pass."""
+
+
+class Target(NamedTuple):
+    """rho = growth * (share of the run done) at a good peak. `drift` D is what E lacks, as the average lags behind."""
+
+    drift: float
+    growth: float
+
+
+MEASURED = Target(0.14, 1.8)
+BY_GRADIENTS = Target(0.07, 2.2)
+"""Where E is half the gradient times the distance: half of the lag is in it, and somewhat more noise."""
 
 
 class Order(Enum):
@@ -51,34 +64,40 @@ def worse(first: float, factor: float) -> float:
     return first + (factor - 1.0) * abs(first)
 
 
-def peak_of_sweep(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"]) -> float:
-    """log10 of the smallest rate that brings 90 % of the largest drop of the smoothed loss.
+def peaks_of_sweep(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"]) -> tuple[float, float]:
+    """log10 of the peak to begin at and of the highest to try: (1, 2) from the smoothed losses of a range test.
 
-    `losses[i]` was seen before the update at `log10_rates[i]`. Losses are cut off at four times the first.
+    The first is the smallest rate that brings 70 % of the largest drop, but well below the rate at which all of it was
+    lost again. `losses[i]` was seen before the update at `log10_rates[i]`; losses are cut off at four times the first.
     """
     first = float(np.mean(losses[log10_rates < log10_rates[0] + SMOOTH]))
     clipped = np.minimum(np.nan_to_num(losses, nan=np.inf), worse(first, 4.0))
     near = np.abs(log10_rates[:, None] - log10_rates[None, :]) <= SMOOTH / 2
     smooth = (near @ clipped) / near.sum(axis=1)
-    reached = smooth <= first - 0.9 * (first - smooth.min())
-    return float(log10_rates[int(np.argmax(reached))])
+    lowest = int(np.argmin(smooth))
+    reached = log10_rates[int(np.argmax(smooth <= first - 0.7 * (first - smooth[lowest])))]
+    lost = log10_rates[lowest:][smooth[lowest:] > first]
+    apart = float(lost[0]) if lost.size else np.inf
+    return float(min(reached, apart - BELOW)), apart - CEILING
 
 
-def correction(pairs: Sequence[tuple[int, float, float]]) -> float:
-    """Decades to move by, from (time, loss of the raw weights, of the averaged ones) over the latest stretch.
+def check_steps(length: int) -> list[int]:
+    """When the peak is corrected in a run of `length` steps: log-spaced from 6 to 50 % of it."""
+    return sorted({max(1, round(share * length)) for share in np.geomspace(0.06, 0.5, CHECKS)})
 
-    clip(0.1 ln(0.4 / rho), -0.2, 0.15) with rho = E / D, E = mean(raw - averaged), D = -d averaged / d ln(time).
-    """
-    if len(pairs) < 4:
-        return 0.0
-    time, raw, averaged = np.array(pairs).T
-    clock = np.log(time) - np.mean(np.log(time))
-    noise, progress = float(np.mean(raw - averaged)), -float(clock @ averaged / (clock @ clock))
-    if noise <= 0:
-        return 0.15
-    if progress <= 0:
+
+def progress(steps: Float[np.ndarray, "n"], averaged: Float[np.ndarray, "n"]) -> float:
+    """D = -d averaged / d ln(step), by least squares."""
+    clock = np.log(steps) - np.mean(np.log(steps))
+    return -float(clock @ averaged / (clock @ clock))
+
+
+def correction(noise: float, gain: float, share: float, target: Target = MEASURED) -> float:
+    """Decades to move the peak by: clip(0.1 ln(target / rho), -0.2, 0.15), rho = noise / gain (E / D) without drift."""
+    if gain <= 0:
         return -0.2
-    return float(np.clip(0.1 * log(0.4 * progress / noise), -0.2, 0.15))
+    rho = noise / gain + target.drift
+    return float(np.clip(0.1 * log((target.drift + target.growth * share) / max(rho, 1e-9)), -0.2, 0.15))
 
 
 @dataclass(slots=True)
@@ -88,18 +107,21 @@ class SinglePace:
     Args:
         lr_range: bounds of the rate.
         steps: length of the run, the range test included.
+        by_gradients: the losses of averaged weights are not measured but estimated by gradients.
 
-    The other fields are its state: updates `done`, the step at which the run proper `began`, log10 of the `peak`, the
-    highest it may go, the `first` loss, the checks to come, the `latest` losses (all of them during the range test), and
-    `pairs` (time, raw, averaged) for the next check.
+    The other fields are its state: updates `done`, the step at which the run proper `began`, log10 of the `peak` and of
+    the highest it may go, how far to go `back`, the `first` loss, the checks to come, the `latest` losses (all of them
+    during the range test), and `pairs` (time, raw, averaged) for the next check.
     """
 
     lr_range: LearningRateRange
     steps: int
+    by_gradients: bool = False
     done: int = 0
     began: int | None = None
     peak: float = 0.0
     ceiling: float = np.inf
+    back: float = BACK
     first: float = np.nan
     checks: list[int] = field(default_factory=list[int])
     latest: list[float] = field(default_factory=list[float])
@@ -149,7 +171,7 @@ class SinglePace:
         if not isfinite(loss) or (len(self.latest) >= 4 and np.mean(self.latest) > worse(self.first, 1.5)):
             return self._go_back()
         if self.checks and self.done >= self.checks[0]:
-            return self._correct(self.done - began)
+            return self._correct()
         return Order.GO_ON
 
     def _sweep(self) -> Order:
@@ -159,26 +181,29 @@ class SinglePace:
         if self.done < total and not apart:
             return Order.GO_ON
         rates = np.log10([self.rate_at(step) for step in range(self.done)])
-        early = rates < rates[0] + SMOOTH
-        self.first = float(np.mean(np.array(self.latest)[early]))
-        self.peak, self.began = peak_of_sweep(rates, np.array(self.latest)), self.done
-        length = self.steps - self.done
-        self.checks = sorted({self.done + round(x * length) for x in np.geomspace(0.06, 0.5, CHECKS)})
+        self.first = float(np.mean(np.array(self.latest)[rates < rates[0] + SMOOTH]))
+        self.peak, ceiling = peaks_of_sweep(rates, np.array(self.latest))
+        self.ceiling, self.began = min(ceiling, log10(self.lr_range.high)), self.done
+        self.checks = [self.done + step for step in check_steps(self.steps - self.done)]
         self.latest = []
         return Order.RESTORE
 
-    def _correct(self, time: int) -> Order:
-        """Move the peak by what the pairs say."""
-        window = [pair for pair in self.pairs if pair[0] >= time * WINDOW]
-        self.peak = min(self.peak + correction(window), self.ceiling)
-        self.pairs = window
+    def _correct(self) -> Order:
+        """Move the peak by what the latest pairs say."""
         self.checks = self.checks[1:]
+        self.pairs = [pair for pair in self.pairs if pair[0] >= self.time * WINDOW]
+        if len(self.pairs) >= 4:
+            time, raw, averaged = np.array(self.pairs).T
+            share = self.time / (self.steps - self.done + self.time)
+            target = BY_GRADIENTS if self.by_gradients else MEASURED
+            move = correction(float(np.mean(raw - averaged)), progress(time, averaged), share, target)
+            self.peak = min(self.peak + move, self.ceiling)
         return Order.KEEP
 
     def _go_back(self) -> Order:
         """Lower, and never above that again."""
-        self.peak -= BACK
-        self.ceiling = self.peak
+        self.peak -= self.back
+        self.ceiling, self.back = self.peak, 2.0 * self.back
         self.latest, self.pairs = [], []
         return Order.RESTORE
 
