@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "runner": {"errors", "traces", "training"},
     "study": {"errors", "traces"},
     "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
+    "integrations": {"errors", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
     "problems": {"errors", "traces", "model", "training"},
-    "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner"},
+    "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner", "integrations"},
 }
 NUMPY_ONLY = {"traces", "study"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}

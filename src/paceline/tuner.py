@@ -417,7 +417,7 @@ def _run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propo
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    begun = {_origin(p) for p in proposals} | ({(0, 0)} if tuner.strategy.restarts else set())
+    begun = {_origin(p) for p in proposals} | ({(0, 0)} if tuner.strategy.restarts else set[tuple[int, int]]())
     reported = {(fork.id, int(fork.schedule.change_points[-1])) for fork in tuner.history.alive}
     _keep_only(folder, {checkpoint_path(folder, *at) for at in begun | reported})
     waiting = {p.fork: p for p in proposals}

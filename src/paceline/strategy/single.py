@@ -65,20 +65,23 @@ def worse(first: float, factor: float) -> float:
 
 
 def peaks_of_sweep(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"]) -> tuple[float, float]:
-    """log10 of the peak to begin at and of the highest to try: (1, 2) from the smoothed losses of a range test.
+    """log10 of the peak to begin at and of the highest to try, from a range test.
 
     The first is the smallest rate that brings 70 % of the largest drop, but well below the rate at which all of it was
-    lost again. `losses[i]` was seen before the update at `log10_rates[i]`; losses are cut off at four times the first.
+    lost again. `losses[i]` was seen before the update at `log10_rates[i]`; they are cut off at four times the first and
+    smoothed.
     """
     first = float(np.mean(losses[log10_rates < log10_rates[0] + SMOOTH]))
+    if not isfinite(first):  # nothing to read: as careful as the bounds allow
+        return float(log10_rates[0]), np.inf
     clipped = np.minimum(np.nan_to_num(losses, nan=np.inf), worse(first, 4.0))
     near = np.abs(log10_rates[:, None] - log10_rates[None, :]) <= SMOOTH / 2
     smooth = (near @ clipped) / near.sum(axis=1)
     lowest = int(np.argmin(smooth))
     reached = log10_rates[int(np.argmax(smooth <= first - 0.7 * (first - smooth[lowest])))]
     lost = log10_rates[lowest:][smooth[lowest:] > first]
-    apart = float(lost[0]) if lost.size else np.inf
-    return float(min(reached, apart - BELOW)), apart - CEILING
+    apart = lost[0] if lost.size else (np.inf if isfinite(losses[-1]) else log10_rates[-1])
+    return float(max(log10_rates[0], min(reached, apart - BELOW))), float(apart - CEILING)
 
 
 def check_steps(length: int) -> list[int]:
@@ -141,8 +144,8 @@ class SinglePace:
         if self.began is None:
             return float(self.lr_range.from_unit(step / (sweep_steps(self.steps) - 1)))
         length = self.steps - self.began
-        at = np.array(float(min(step - self.began, length - 1)))
-        return float(10.0**self.peak * BASE.factor(at, length))
+        at = np.array([float(min(step - self.began, length - 1))])
+        return 10.0**self.peak * float(BASE.factor(at, length)[0])
 
     @property
     def time(self) -> int:
@@ -150,14 +153,14 @@ class SinglePace:
         return 0 if self.began is None else self.done - self.began
 
     @property
-    def tracking(self) -> bool:
-        """Whether losses of the averaged weights will be wanted: the weights before an update must then be known."""
-        return self.began is None or bool(self.checks)
+    def averaging(self) -> bool:
+        """Whether losses of averaged weights are still to come: up to the last check."""
+        return self.began is not None and bool(self.checks)
 
     @property
     def wants_average(self) -> bool:
         """Whether the loss of the next update should come with that of the averaged weights."""
-        return self.tracking and self.time > 0 and self.time % max(1, self.time // PAIRS) == 0
+        return self.averaging and self.time > 0 and self.time % max(1, self.time // PAIRS) == 0
 
     def observe(self, loss: float, averaged: float | None = None) -> Order:
         """Take the loss of one more update, at the weights before it, and say what to do with the weights now."""
@@ -193,17 +196,17 @@ class SinglePace:
         self.checks = self.checks[1:]
         self.pairs = [pair for pair in self.pairs if pair[0] >= self.time * WINDOW]
         if len(self.pairs) >= 4:
-            time, raw, averaged = np.array(self.pairs).T
+            time, raw, averaged = (np.array(column, dtype=float) for column in zip(*self.pairs, strict=True))
             share = self.time / (self.steps - self.done + self.time)
             target = BY_GRADIENTS if self.by_gradients else MEASURED
             move = correction(float(np.mean(raw - averaged)), progress(time, averaged), share, target)
-            self.peak = min(self.peak + move, self.ceiling)
+            self.peak = min(max(self.peak + move, log10(self.lr_range.low)), self.ceiling)
         return Order.KEEP
 
     def _go_back(self) -> Order:
         """Lower, and never above that again."""
         self.peak -= self.back
-        self.ceiling, self.back = self.peak, 2.0 * self.back
+        self.ceiling, self.back = self.peak, min(2.0 * self.back, 1.0)
         self.latest, self.pairs = [], []
         return Order.RESTORE
 
@@ -214,4 +217,6 @@ class SinglePace:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "SinglePace":
         """The controller that `to_dict` described."""
-        return cls(**{**data, "lr_range": LearningRateRange(**data["lr_range"])})
+        pairs, bounds = [tuple(pair) for pair in data["pairs"]], LearningRateRange(**data["lr_range"])
+        known: dict[str, Any] = {**data, "lr_range": bounds, "pairs": pairs}
+        return cls(**known)
