@@ -9,6 +9,8 @@ run again; `--problem NAME` runs a part.
 import argparse
 import json
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +62,7 @@ def with_tune(problem: Problem, seed: int) -> float:
 
 def with_schedule(problem: Problem, seed: int, schedule: Schedule) -> float:
     run = plain(problem, seed)
-    optimizer = run.optimizer()
-    return follow(run, optimizer, schedule)
+    return follow(run, run.optimizer(), schedule)
 
 
 def follow(run: Plain, optimizer: torch.optim.Optimizer, schedule: Schedule) -> float:
@@ -116,7 +117,8 @@ def schedule_free(problem: Problem, seed: int) -> float:
 def prodigy(problem: Problem, seed: int) -> float:
     """With rate 1 and the cosine schedule its authors recommend."""
     run = plain(problem, seed)
-    optimizer = Prodigy(run.model.parameters(), weight_decay=_weight_decay(run))
+    with redirect_stdout(StringIO()):  # it prints its settings
+        optimizer = Prodigy(run.model.parameters(), weight_decay=_weight_decay(run))
     scheduler = CosineAnnealingLR(optimizer, problem.steps)
     for _ in range(problem.steps):
         update(run, optimizer, next(run.batches))
