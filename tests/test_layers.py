@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "runner": {"errors", "traces", "training"},
     "study": {"errors", "traces"},
     "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
+    "integrations": {"errors", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
     "problems": {"errors", "traces", "model", "training"},
     "views": {"errors", "traces", "study"},
     "factory": {"errors"},
@@ -22,7 +23,7 @@ MAY_IMPORT = {
     "demo": {"traces", "strategy", "study", "training", "tuner", "problems", "views"},
     "cli": {"errors", "traces", "strategy", "study", "training", "tuner", "views", "factory", "replay", "demo"},
     "__main__": {"cli"},
-    "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner"},
+    "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner", "integrations"},
 }
 NUMPY_ONLY = {"traces", "study"}
 NO_TORCH = {"views", "cli", "factory"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paceline.errors import InputError as InputError
     from paceline.errors import PacelineError as PacelineError
+    from paceline.integrations import PaceLR as PaceLR
     from paceline.model import Forecast as Forecast
     from paceline.model import TraceModel as TraceModel
     from paceline.strategy import Dynamic as Dynamic
@@ -29,6 +30,7 @@ _HOME = {
     "InputError": "errors",
     "LearningRateRange": "traces",
     "Objective": "traces",
+    "PaceLR": "integrations",
     "PacelineError": "errors",
     "Schedule": "traces",
     "Study": "study",

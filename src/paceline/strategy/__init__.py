@@ -4,6 +4,8 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
+from paceline.strategy.single import Order, SinglePace
+from paceline.strategy.single_run import SingleRun, horizon
 
 __all__ = [
     "AutoLRS",
@@ -13,12 +15,16 @@ __all__ = [
     "Fork",
     "Goal",
     "History",
+    "Order",
     "Plan",
     "PopulationBasedBandits",
     "PopulationBasedTraining",
     "Proposal",
     "Rung",
+    "SinglePace",
+    "SingleRun",
     "Strategy",
     "greedy_plan",
+    "horizon",
     "horizon_plan",
 ]

@@ -6,7 +6,7 @@ history gives the same decision, which is what makes a study continue after a cr
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,7 +139,9 @@ class Decision:
 
 
 class Strategy(ABC):
-    """How to tune one run."""
+    """How to tune one run; `restarts` says that it may begin from step 0 again later, so that state is kept."""
+
+    restarts: ClassVar[bool] = False
 
     @abstractmethod
     def propose(self, history: History) -> Decision:

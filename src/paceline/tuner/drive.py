@@ -54,19 +54,20 @@ def tune(
         runner.stopwatch = tuner.stopwatch
         while (proposals := tuner.ask()) is not None:
             run_round(tuner, runner, folder, proposals)
-        if tuner.result.fork is None:
-            raise TrainingError(_advice(tuner.result, study))
-        path = checkpoint_path(folder, tuner.result.fork, steps)
+        result = tuner.result
+        if result.fork is None or result.schedule is None:
+            raise TrainingError(_advice(result, study))
+        path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
         _keep_only(folder, {path})
         state = load_checkpoint(path) if study is None else path
-        return replace(tuner.result, state=state)
+        return replace(result, state=state)
 
 
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    _keep_only(folder, _needed(folder, tuner.history, proposals))
+    _keep_only(folder, _needed(folder, tuner, proposals))
     waiting = {p.fork: p for p in proposals}
     for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
         p = waiting.pop(report.fork)
@@ -75,18 +76,20 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
             continue
         tuner.tell(p, report.steps, report.values)
         if waiting:
-            _keep_only(folder, _needed(folder, tuner.history, list(waiting.values())))
+            _keep_only(folder, _needed(folder, tuner, list(waiting.values())))
 
 
-def _needed(folder: Path, history: History, proposals: list[Proposal]) -> set[Path]:
+def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
     """The checkpoints that something may begin from: at most one per living fork.
 
     Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
     """
-    stop, waiting = proposals[0].stop, {p.fork for p in proposals}
+    history, stop, waiting = tuner.history, proposals[0].stop, {p.fork for p in proposals}
     through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
     failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
     states = {history.fork(number).origin for number in waiting} | (through or failed)
+    if tuner.strategy.restarts:
+        states.add((0, 0))
     return {checkpoint_path(folder, *state) for state in states}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError
 from paceline.runner import Stopwatch
-from paceline.strategy import Dynamic, Goal, History, Proposal, Strategy
+from paceline.strategy import Goal, History, Proposal, Strategy, horizon
 from paceline.study import Created, Decided, Event, Failed, Journal, Observed
 from paceline.study.study import read_settings, write_settings
 from paceline.traces import LearningRateRange, Objective
@@ -56,7 +56,7 @@ class Tuner:
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
     ) -> None:
-        self.strategy = Dynamic.horizon(cost=cost) if strategy is None else strategy
+        self.strategy = horizon(cost) if strategy is None else strategy
         wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
         self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed)
         self.total_steps = self.strategy.total_steps(self.goal)

@@ -1,0 +1,241 @@
+"""PaceLR with real torch optimisers: as a drop-in scheduler, cut off and continued, and when things go wrong."""
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+import paceline
+from paceline import InputError, PaceLR, Schedule
+from paceline.integrations import lambda_lr
+
+STEPS = 200
+
+
+class Job:
+    """A small network with normalisation and dropout, noisy data, and the loop a user writes."""
+
+    def __init__(self, make: Callable[[Any], Optimizer], *, steps: int = STEPS, closure: bool = False) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 1))
+        self.optimizer = make(self.model.parameters())
+        self.pace = PaceLR(self.optimizer, lr=(1e-5, 1.0), steps=steps, model=self.model)
+        self.closure, self.losses, self.rates = closure, list[float](), list[float]()
+
+    def loss(self, batch: Tensor) -> Tensor:
+        return nn.functional.mse_loss(self.model(batch).squeeze(1), batch.sin().sum(dim=1))
+
+    def advance(self, start: int, stop: int) -> "Job":
+        for step in range(start, stop):
+            batch = torch.randn(32, 5, generator=torch.Generator().manual_seed(step))
+            torch.manual_seed(step)
+            self.rates.append(self.optimizer.param_groups[0]["lr"])
+            self.optimizer.zero_grad()
+            loss = self.loss(batch)
+            loss.backward()
+            self.optimizer.step()
+            self.pace.step((lambda: self.loss(batch)) if self.closure else loss)
+            self.losses.append(float(loss.detach()))
+        return self
+
+    def weights(self) -> Tensor:
+        return torch.cat([p.detach().flatten() for p in [*self.model.parameters(), *self.model.buffers()]])
+
+
+def adam(parameters: Any) -> Optimizer:
+    return Adam(parameters)
+
+
+def momentum(parameters: Any) -> Optimizer:
+    return SGD(parameters, lr=0.1, momentum=0.9)
+
+
+@pytest.mark.parametrize("make", [adam, momentum, lambda p: AdamW(p, amsgrad=True)])
+@pytest.mark.parametrize("closure", [False, True])
+def test_training_gets_better_and_the_rate_ends_near_zero(make: Callable[[Any], Optimizer], closure: bool) -> None:
+    job = Job(make, closure=closure).advance(0, STEPS)
+    assert sum(job.losses[-20:]) < 0.5 * sum(job.losses[:5]) * 4
+    assert max(job.rates[:10]) == pytest.approx(1.0)
+    assert job.rates[-1] < 0.05 * max(job.rates[10:])
+
+
+def test_it_is_a_scheduler_and_leaves_the_optimiser_alone() -> None:
+    job = Job(adam)
+    assert isinstance(job.pace, LRScheduler)
+    assert paceline.PaceLR is PaceLR
+    assert "step" not in vars(job.optimizer)
+    assert job.pace.get_last_lr() == [pytest.approx(1e-5)]
+    job.advance(0, 3)
+    assert job.pace.get_last_lr() == [job.optimizer.param_groups[0]["lr"]]
+
+
+def test_after_the_range_test_everything_is_as_it_was() -> None:
+    job = Job(adam)
+    before = job.weights()
+    job.advance(0, 10)
+    assert job.pace.pace.began == 10
+    torch.testing.assert_close(job.weights(), before, rtol=0, atol=0)
+    assert not job.optimizer.state
+
+
+@pytest.mark.parametrize("closure", [False, True])
+@pytest.mark.parametrize("cut", [4, 10, 30, 90, 150])
+def test_a_run_continued_from_states_is_bit_equal(closure: bool, cut: int, tmp_path: Any) -> None:
+    whole = Job(adam, closure=closure).advance(0, STEPS)
+    job = Job(adam, closure=closure).advance(0, cut)
+    states = {"model": job.model.state_dict(), "optimizer": job.optimizer.state_dict(), "pace": job.pace.state_dict()}
+    torch.save(states, tmp_path / "state.pt")
+    later = Job(adam, closure=closure)
+    states = torch.load(tmp_path / "state.pt", weights_only=True)
+    later.model.load_state_dict(states["model"])
+    later.optimizer.load_state_dict(states["optimizer"])
+    later.pace.load_state_dict(states["pace"])
+    later.advance(cut, STEPS)
+    assert job.rates + later.rates == whole.rates
+    assert torch.equal(later.weights(), whole.weights())
+
+
+def test_a_run_continued_from_a_pickle_is_bit_equal() -> None:
+    whole = Job(momentum, closure=True).advance(0, STEPS)
+    job = pickle.loads(pickle.dumps(Job(momentum, closure=True).advance(0, 70)))
+    job.advance(70, STEPS)
+    assert job.rates == whole.rates
+    assert torch.equal(job.weights(), whole.weights())
+
+
+def test_a_state_does_not_change_with_what_happens_later() -> None:
+    job = Job(adam).advance(0, 40)
+    state = job.pace.state_dict()
+    kept = pickle.dumps(state)
+    job.advance(40, STEPS)
+    assert pickle.dumps(state) == kept
+
+
+def test_a_closure_leaves_weights_statistics_and_random_numbers_alone() -> None:
+    job = Job(adam, closure=True).advance(0, 40)
+    batch = torch.randn(32, 5)
+    weights, random = job.weights(), torch.get_rng_state()
+    first = job.pace._at(job.pace._average, lambda: job.loss(batch))
+    again = job.pace._at(job.pace._average, lambda: job.loss(batch))
+    assert first == again
+    assert torch.equal(job.weights(), weights)
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+def test_the_estimate_by_gradients_is_exact_to_half_the_gradient_at_the_average() -> None:
+    weight, curvature = nn.Parameter(torch.tensor([1.0, 2.0])), torch.tensor([1.0, 3.0])
+    optimizer = SGD([weight], lr=1.0)
+    pace = PaceLR(optimizer, lr=(1e-3, 0.1), steps=100)
+    (0.5 * curvature * weight**2).sum().backward()
+    pace._before, pace._average = [weight.detach().clone()], [torch.zeros(2)]
+    assert pace._estimated(6.5) == pytest.approx(0.0)
+
+
+def test_groups_keep_their_ratio_to_the_first() -> None:
+    a, b = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    optimizer = SGD([{"params": [a], "lr": 0.1}, {"params": [b], "lr": 0.01}])
+    pace = PaceLR(optimizer, lr=(1e-3, 0.5), steps=100)
+    for _ in range(100):
+        first, second = (group["lr"] for group in optimizer.param_groups)
+        assert second == pytest.approx(first / 10)
+        optimizer.zero_grad()
+        loss = (a**2).sum() + (b**2).sum()
+        loss.backward()
+        optimizer.step()
+        pace.step(loss)
+    assert len(pace.get_last_lr()) == 2
+
+
+def plain(losses: Callable[[int], float], steps: int = 100) -> tuple[PaceLR, nn.Parameter]:
+    """A loop whose losses are made up; each update moves the weight by the rate."""
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = SGD([weight], lr=1.0)
+    pace = PaceLR(optimizer, lr=(1e-3, 1.0), steps=steps)
+    for step in range(steps):
+        weight.grad = torch.ones(1)
+        optimizer.step()
+        pace.step(losses(step))
+    return pace, weight
+
+
+def test_a_divergence_goes_back_to_the_last_check_lower() -> None:
+    with pytest.warns(UserWarning, match=r"came apart at step 50: weights go back"):
+        pace, weight = plain(lambda step: float("nan") if step == 49 else 2.0 - 0.001 * step)
+    calm, undisturbed = plain(lambda step: 2.0 - 0.001 * step)
+    assert pace.pace.peak == pytest.approx(pace.pace.ceiling)
+    assert pace.pace.peak < calm.pace.peak + 1e-9
+    assert abs(float(weight.detach())) < abs(float(undisturbed.detach()))
+
+
+def test_losses_that_say_nothing_do_no_harm() -> None:
+    pace, _ = plain(lambda step: 1.0)
+    assert 0 < pace.get_last_lr()[0] < 1e-2
+    with pytest.warns(UserWarning, match="came apart"):
+        pace, weight = plain(lambda step: float("nan"))
+    assert torch.isfinite(weight).all()
+    assert pace.get_last_lr()[0] >= 0
+
+
+def test_gradients_that_are_gone_leave_the_peak_as_it_is() -> None:
+    weight = nn.Parameter(torch.ones(3))
+    optimizer = SGD([weight], lr=1.0)
+    pace = PaceLR(optimizer, lr=(1e-3, 0.9), steps=100)
+    peaks = set()
+    for _ in range(100):
+        loss = (weight**2).sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        pace.step(loss)
+        peaks.add(pace.pace.peak)
+    assert len(peaks) == 2  # before the range test was read, and after
+
+
+def test_wrong_use_says_what_to_do() -> None:
+    weight = nn.Parameter(torch.ones(1))
+    pace = PaceLR(SGD([weight], lr=1.0), lr=(1e-3, 1.0), steps=20)
+    with pytest.raises(InputError, match=r"needs the loss of the update just made"):
+        pace.step()
+    with pytest.raises(InputError, match=r"swap them"):
+        PaceLR(SGD([weight], lr=1.0), lr=(1.0, 1e-3), steps=20)
+    with pytest.raises(InputError, match=r"first rate must be positive"):
+        PaceLR(SGD([weight], lr=0.0), lr=(1e-3, 1.0), steps=20)
+
+
+def test_more_steps_than_announced_warn_once_and_keep_the_last_rate() -> None:
+    pace, _ = plain(lambda step: 2.0 - 0.01 * step)
+    last = pace.get_last_lr()
+    with pytest.warns(UserWarning, match=r"made for 100 steps and they are over"):
+        pace.step(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pace.step(1.0)
+    assert pace.get_last_lr() == last
+
+
+def test_a_tensor_rate_is_filled_in_place() -> None:
+    weight, rate = nn.Parameter(torch.ones(1)), torch.tensor(1e-3)
+    optimizer = Adam([weight], lr=rate, capturable=False, foreach=False)
+    pace = PaceLR(optimizer, lr=(1e-4, 1e-1), steps=20)
+    pace.step(1.0)
+    assert optimizer.param_groups[0]["lr"] is rate
+    assert float(rate) == pytest.approx(pace.get_last_lr()[0])
+
+
+def test_a_schedule_as_a_torch_scheduler() -> None:
+    a, b = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    optimizer = SGD([{"params": [a], "lr": 0.3}, {"params": [b], "lr": 0.03}])
+    schedule = Schedule([0.2, 0.1], [0, 3, 6], base="linear")
+    scheduler, rates = lambda_lr(optimizer, schedule), []
+    for _ in range(6):
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        optimizer.step()
+        scheduler.step()
+    assert [first for first, _ in rates] == pytest.approx([schedule(step) for step in range(6)])
+    assert [second for _, second in rates] == pytest.approx([schedule(step) / 10 for step in range(6)])
