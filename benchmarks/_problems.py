@@ -35,7 +35,7 @@ class Problem(NamedTuple):
 
 
 def quadratic_training(noise: float, seed: int) -> QuadraticTraining:
-    """Curvatures 1, 1/2, 1/3, ..., as in Wu et al. (2018); with 500 of them the best rate lies inside the stable ones."""
+    """Curvatures 1, 1/2, 1/3, ..., as in Wu et al. (2018); with 500 the best rate lies inside the stable ones."""
     return QuadraticTraining(Quadratic(noise, dims=500), seed)
 
 

@@ -8,6 +8,7 @@ run again; `--problem NAME` runs a part.
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -180,7 +181,7 @@ def main() -> None:
         networks = [by_problem[p.name] for p in problems if p.network]
         net = np.exp(np.mean(np.log(networks))) if networks else np.nan
         rows.append([name, *by_problem.values(), float(every), float(net)])
-        key = "".join(c if c.isalnum() else "_" for c in name.lower()).strip("_")
+        key = re.sub(r"\W+", "_", name.lower()).strip("_")
         result(f"single_run_{key}_all", float(every))
         result(f"single_run_{key}_networks", float(net))
     print(table(["", *(p.name for p in problems), "all", "networks"], rows))

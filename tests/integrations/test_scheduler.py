@@ -128,6 +128,28 @@ def test_a_closure_leaves_weights_statistics_and_random_numbers_alone() -> None:
     assert torch.equal(torch.get_rng_state(), random)
 
 
+def test_a_closure_that_raises_leaves_the_weights_alone() -> None:
+    job = Job(adam, closure=True).advance(0, 40)
+    weights = job.weights()
+    with pytest.raises(ZeroDivisionError):
+        job.pace.step(lambda: 1 / 0)
+    assert torch.equal(job.weights(), weights)
+
+
+def test_averages_of_short_floats_are_kept_in_long_ones() -> None:
+    weight = nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
+    optimizer = SGD([weight], lr=1.0)
+    pace = PaceLR(optimizer, lr=(1e-3, 0.5), steps=100)
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = weight.square().sum()
+        loss.backward()
+        optimizer.step()
+        pace.step(lambda: weight.square().sum())
+    assert pace._average[0].dtype == torch.float32
+    assert weight.dtype == torch.bfloat16
+
+
 def test_the_estimate_by_gradients_is_exact_to_half_the_gradient_at_the_average() -> None:
     weight, curvature = nn.Parameter(torch.tensor([1.0, 2.0])), torch.tensor([1.0, 3.0])
     optimizer = SGD([weight], lr=1.0)

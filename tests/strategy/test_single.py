@@ -1,17 +1,19 @@
 """One run without forks: range test, corrections, coming apart; as a controller and through the loop."""
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from paceline import InputError, LearningRateRange, Tuner, tune
+from paceline import InputError, LearningRateRange, Schedule, Tuner, tune
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Order, SinglePace, SingleRun, horizon
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.single import BASE, check_steps, correction, peaks_of_sweep, progress, sweep_steps, worse
+from paceline.training import Observation
 
 BOUNDS = LearningRateRange(1e-4, 1.0)
 RATES = np.linspace(-4.0, 0.0, 101)
@@ -185,6 +187,29 @@ def test_a_run_that_comes_apart_begins_again_lower_within_the_budget() -> None:
     peaks = [fork.schedule.multipliers.max() for fork in tuner.history.forks[1:]]
     assert all(later < earlier for earlier, later in pairwise(peaks))
     assert tuner.result.fork == 4
+
+
+class Brittle(QuadraticTraining):
+    """Breaks from step 300 on at rates above 0.2."""
+
+    def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
+        for step, value in super().advance(schedule, stop):
+            if step >= 300 and schedule(step) > 0.2:
+                raise FloatingPointError("overflow")
+            yield step, value
+
+
+@pytest.mark.parametrize("training", [Brittle, QuadraticTraining])
+def test_forks_that_break_go_on_from_their_checkpoint(training: type[QuadraticTraining]) -> None:
+    bounds = (1e-2, 1.5) if training is Brittle else (0.5, 50.0)
+    found = tune(lambda: training(Quadratic(0.3)), steps=1000, lr=bounds, cost=1)
+    forks = found.history.forks
+    assert sum(int(f.schedule.change_points[-1]) - f.start for f in forks) <= 1000
+    assert found.history.forks[-1].last["raw"] < 0.5
+    if training is Brittle:
+        assert forks[1].failure
+        assert forks[2].parent == 1
+        assert forks[2].start > 0
 
 
 def test_a_study_of_one_run_is_continued_with_the_same_decisions(tmp_path: Path) -> None:

@@ -141,15 +141,16 @@ class PaceLR(LRScheduler):
         cuda = sorted({t.device.index for t in now if t.is_cuda})
         with torch.no_grad(), torch.random.fork_rng(cuda):  # pyright: ignore[reportUnknownMemberType]
             _assign(inside, weights)
-            loss = _number(closure())
-            _assign(inside, now)
-        return loss
+            try:
+                return _number(closure())
+            finally:
+                _assign(inside, now)
 
     def _estimated(self, loss: float) -> float | None:
         """loss(averaged) = loss(raw) - g'(raw - averaged) / 2, where the loss is quadratic and flat at the average."""
         rows = zip(self._parameters(), self._before, self._average, strict=True)
         dots = [torch.sum(p.grad * (before - average)) for p, before, average in rows if p.grad is not None]
-        return loss - 0.5 * float(torch.stack(dots).sum()) if dots else None
+        return loss - 0.5 * float(sum(dot.to(dots[0]) for dot in dots)) if dots else None
 
     # what it says
 
@@ -158,12 +159,12 @@ class PaceLR(LRScheduler):
             self._put_back()
         if not self.pace.averaging:
             self._average = []
-        elif not self._average:
-            self._average = _clones(self._parameters())
+        elif not self._average:  # short floats cannot hold the small moves of an average
+            self._average = [t.to(torch.promote_types(t.dtype, torch.float32)) for t in _clones(self._parameters())]
         elif order is not Order.RESTORE:
             weight = 1.0 / (1.0 + SHARE * (self.pace.time - 1))
             for average, newest in zip(self._average, self._parameters(), strict=True):
-                average.lerp_(newest.detach(), weight)
+                average.lerp_(newest.detach().to(average.dtype), weight)
         if order is Order.KEEP:
             self._kept = self._copy()
         self._before = _clones(self._parameters()) if self.pace.averaging or self.pace.began is None else []
@@ -215,5 +216,6 @@ def _clones(tensors: list[Tensor]) -> list[Tensor]:
 
 @torch.no_grad()
 def _assign(targets: list[Tensor], values: list[Tensor]) -> None:
+    """Copy values into the first of the targets."""
     for target, value in zip(targets, values, strict=False):
         target.copy_(value)

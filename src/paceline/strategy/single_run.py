@@ -74,9 +74,8 @@ class SingleRun(Strategy):
         bounds, stop = goal.lr_range, sweep_steps(goal.steps)
         rising = Recorded((0, stop - 1), (bounds.low / bounds.high, 1.0))
         reason = f"range test: the rate rises from {bounds.low:.3g} to {bounds.high:.3g} in {stop} steps"
-        return Decision(
-            (Proposal(0, None, 0, stop, Schedule([bounds.high], [0, stop], base=rising), 1),), (), None, (reason,)
-        )
+        proposal = Proposal(0, None, 0, stop, Schedule([bounds.high], [0, stop], base=rising), 1)
+        return Decision((proposal,), (), None, (reason,))
 
     def _begin(self, history: History, sweep: Fork) -> Decision:
         """Read the range test and start the run at its peak."""
@@ -107,9 +106,8 @@ class SingleRun(Strategy):
             return 0.0, "too little was observed to correct it"
         noise = -history.goal.objective.sign * (fork.last["raw"] - fork.last["averaged"])
         gain = progress(steps[recent].astype(float), losses[recent])
-        return correction(
-            noise, gain, step / fork.schedule.steps
-        ), f"noise costs {noise:.3g}, a factor e of time brings {gain:.3g}"
+        move = correction(noise, gain, step / fork.schedule.steps)
+        return move, f"noise costs {noise:.3g}, a factor e of time brings {gain:.3g}"
 
     def _go_back(self, history: History, fork: Fork, start: int) -> Decision:
         """Go on from an earlier rung, or from the start, lower, with the steps that are left."""
@@ -123,10 +121,10 @@ class SingleRun(Strategy):
         points = np.append(fork.schedule.change_points[kept], stop)
         multipliers = np.append(fork.schedule.multipliers[: kept.sum() - 1], rate)
         schedule = Schedule(multipliers, points, length, BASE)
-        proposal = Proposal(fork.id + 1, fork.id if start else None, start, stop, schedule, history.round + 1)
-        return Decision(
-            (proposal,), drops, None, (f"training came apart: on from step {start} at {rate:.3g}, never above",)
-        )
+        holder = fork.parent if start == fork.start else fork.id  # whose state at `start` is held
+        proposal = Proposal(fork.id + 1, holder if start else None, start, stop, schedule, history.round + 1)
+        reason = f"training came apart: on from step {start} at {rate:.3g}, never above"
+        return Decision((proposal,), drops, None, (reason,))
 
 
 def _losses(history: History, fork: Fork) -> np.ndarray:
