@@ -2,7 +2,7 @@
 
 Every method runs through the same loop with the same weights, data and bounds within a seed, and is charged for every
 step of every fork. Bars (geometric mean over the problems): cost 5 at most 1.00; cost 2.3 at most 1.045 and 1.02 on the
-networks; cost 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five runs, PBT, PB2 and AutoLRS at cost 5.
+networks; 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five runs, PBT, PB2 and AutoLRS at cost 5.
 
 `python -m benchmarks.horizon` resumes from results/horizon.jsonl; under two hours on two cores in all.
 """

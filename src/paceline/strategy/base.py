@@ -76,6 +76,11 @@ class Fork:
             return 0, 0
         return (self.parent if self.parent is not None and begin == self.start else self.id), begin
 
+    @property
+    def final(self) -> float:
+        """Its last value, of the raw weights where they were observed: at the end they are what people keep."""
+        return self.last.get("raw", self.recent())
+
     def recent(self, share: float = 0.0) -> float:
         """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""
         if self.trace is None:

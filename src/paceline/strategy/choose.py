@@ -72,7 +72,7 @@ def admitted(rates: Float[np.ndarray, "n"], situation: Situation, guards: Sequen
 
 @dataclass(frozen=True, slots=True)
 class Blind(Chooser):
-    """A fixed factor: up for optimistic clones and down for the others, whichever is still free first."""
+    """A fixed factor, down at first; on in the direction that won, back where it lost."""
 
     name: ClassVar[str] = "blind"
     factor: float = 1.6
@@ -88,14 +88,23 @@ class Blind(Chooser):
     def choose(
         self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
     ) -> Choice:
-        """Up or down by the factor, clipped to the bounds."""
-        goal = beliefs.history.goal
-        sides = (1.0, -1.0) if (beliefs.history.round + (alpha > 0.5)) % 2 else (-1.0, 1.0)
-        rates = np.clip(parent.multiplier * self.factor ** np.array(sides), goal.lr_range.low, goal.lr_range.high)
+        """The nearest rate that nobody runs at, on the promising side first."""
+        bounds, side = beliefs.history.goal.lr_range, self._side(beliefs.history, parent)
+        powers = np.array([side, -side, 2 * side, -2 * side])
+        rates = np.clip(parent.multiplier * self.factor**powers, bounds.low, bounds.high)
         taken = np.array([*others, parent.multiplier])
-        free = [r for r in rates if np.abs(np.log10(r / taken)).min() > 0.05]
+        free = [rate for rate in rates if np.abs(np.log10(rate / taken)).min() > 0.05]
         rate = float(free[0] if free else rates[0])
         return Choice(rate, f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}")
+
+    def _side(self, history: History, parent: Fork) -> int:
+        """1 for up, -1 for down: away from its last challenger, which lost; or on in its own direction."""
+        challengers = [fork for fork in history.forks if fork.parent == parent.id]
+        if challengers:
+            return 1 if challengers[-1].multiplier < parent.multiplier else -1
+        if parent.parent is not None:
+            return 1 if parent.multiplier > history.fork(parent.parent).multiplier else -1
+        return -1
 
 
 @dataclass(frozen=True, slots=True)

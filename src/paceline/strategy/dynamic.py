@@ -16,7 +16,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
-from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan
+from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
 from paceline.traces.objective import Of, Transform
@@ -98,9 +98,7 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices."""
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
-        plan = horizon_plan(float(max(forks, 4)) if forks is not None else cost)
-        if forks is not None and forks < 4:
-            plan = Plan(forks, tuple(Rung(r.at, forks, max(forks - 1, 0)) for r in plan.rungs), protect=True)
+        plan = horizon_plan(cost) if forks is None else side_by_side(forks)
         choosers: dict[str, Chooser] = {"model": ByModel(clock="log"), "blind": Blind()}
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
@@ -145,8 +143,8 @@ class Dynamic(Strategy):
         ranked = history.ranked(self.smooth)
         borders = self.plan.borders(history.goal.steps)
         if history.round >= len(borders) - 1:
-            best = ranked[0]
-            return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.recent(self.smooth):.6g}",))
+            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
+            return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.final:.6g}",))
         return self._at_rung(history, ranked, self.plan.rungs[history.round - 1], borders)
 
     def _start(self, goal: Goal) -> Decision:
@@ -169,11 +167,9 @@ class Dynamic(Strategy):
     def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
-        best, winner = ranked[0], self._protected(history)
-        if winner is not None and winner.alive:
-            kept = [winner, *(fork for fork in ranked if fork.id != winner.id)][: rung.forks - rung.clones]
-        else:
-            kept = ranked[: rung.forks - rung.clones]
+        best = ranked[0]
+        first = self._protected(history, best)
+        kept = [first, *(fork for fork in ranked if fork.id != first.id)][: rung.forks - rung.clones]
         clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
         beliefs = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
         builder = _Round(history, step, stop, beliefs, self)
@@ -192,16 +188,23 @@ class Dynamic(Strategy):
         """Whether forks that go on get a new rate: only where nothing is ever cloned and nothing shrinks."""
         return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.first for r in self.plan.rungs)
 
-    def _protected(self, history: History) -> Fork | None:
-        """The fork that was best when the first clone of a challenger was made."""
-        if not self.plan.protect:
-            return None
-        rungs = [k for k, rung in enumerate(self.plan.rungs) if rung.clones]
-        if not rungs or history.round - 1 <= rungs[0]:
-            return None
-        at = self.plan.borders(history.goal.steps)[rungs[0] + 1]
-        parents = {fork.parent for fork in history.forks if fork.parent is not None and fork.start == at}
-        return next((fork for fork in history.forks if fork.id in parents), None)
+    def _protected(self, history: History, best: Fork) -> Fork:
+        """The fork that goes on in any case: the best when the first challenger was made, until one above it leads.
+
+        A challenger at a lower rate may lead because it has begun to anneal; one at a higher rate leads although it has
+        not. Clones are made of the best, so the parents of those made at a rung say who led there.
+        """
+        steps = self.plan.borders(history.goal.steps)[1:]
+        rungs = {step for step, rung in zip(steps, self.plan.rungs, strict=False) if rung.clones}
+        parents = {
+            (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in rungs
+        }
+        leaders = [*(history.fork(parent) for _, parent in sorted(parents)), best] if self.plan.protect else [best]
+        winner = leaders[0]
+        for leader in leaders[1:]:
+            if leader.multiplier > winner.multiplier:
+                winner = leader
+        return winner if winner.alive else best
 
 
 class _Round:

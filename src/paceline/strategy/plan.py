@@ -27,7 +27,7 @@ class Plan:
     Args:
         first: forks at the start.
         rungs: when to decide, in order.
-        protect: keep the fork that was best when the first clone was made, unchanged to the end.
+        protect: keep the fork that was best when the first clone was made, until one at a higher rate leads.
         edge: where the best of a shrinking set is the lowest or highest tried, replace its worst survivor by a clone of
             the best this many decades further out; 0 switches it off.
     """
@@ -86,16 +86,15 @@ CHALLENGES = (0.2, 0.35, 0.55, 0.75)
 def horizon_plan(cost: float) -> Plan:
     """The `horizon` plan for a cost in runs: never more than `cost * steps` steps in all.
 
-    - 4 and more: as many forks to the end, the best untouched, two of them clones at each rung;
+    - 4 and more: a wide start, then as many forks to the end, the best untouched, two of them clones at each rung;
     - 2.275 to 4: halving, then a protected winner with one challenger, and a second one as long as the cost allows;
     - 1.5 to 2.275: halving, then the last two side by side as long as the cost allows, challenged where that is long;
     - 1.1 to 1.5: the same from four forks.
     """
     if cost >= 4:
-        forks = floor(cost + 1e-9)
-        return Plan(forks, tuple(Rung(at, forks, 2) for at in (0.05, 0.1, *CHALLENGES)))
+        return _wide(floor(cost + 1e-9))
     if cost >= 3.175:
-        rungs = (Rung(0.025, 5), Rung(0.05, 3), *(Rung(at, 3, 2) for at in CHALLENGES))
+        rungs = (Rung(0.025, 5), Rung(0.05, 3), *(Rung(at, 3, 1) for at in CHALLENGES))
         return Plan(8, rungs, protect=True, edge=0.35)
     if cost >= 2.275:
         return Plan(8, (*HALVING, *_challenges(cost - 2.075, 3)), protect=True, edge=0.35)
@@ -107,9 +106,23 @@ def horizon_plan(cost: float) -> Plan:
     raise InputError(f"a plan with forks costs at least 1.1 runs, got {cost}: use cost=1 for a single run")
 
 
+def side_by_side(forks: int) -> Plan:
+    """As many forks from the start to the end, all but the best and the next few made anew at each rung."""
+    clones = min(2, forks - 1)
+    return Plan(forks, tuple(Rung(at, forks, clones) for at in (0.05, 0.1, *CHALLENGES)), protect=True)
+
+
+def _wide(forks: int) -> Plan:
+    """Begin with eight forks, at finer steps of the rate than that many runs would allow; pay for it at the end."""
+    if forks >= 8:
+        return side_by_side(forks)
+    rungs = (Rung(0.025, max(forks, 6)), Rung(0.05, forks), *(Rung(at, forks, 2) for at in (0.1, *CHALLENGES[:-1])))
+    return Plan(8, (*rungs, Rung(CHALLENGES[-1], forks - 1, 2)), protect=True, edge=0.35)
+
+
 def _challenges(until: float, forks: int) -> tuple[Rung, ...]:
     """Rungs with `forks` forks up to the fraction `until`, with one fewer from then on."""
-    rungs = [Rung(at, forks, forks - 1) for at in CHALLENGES if at < until - 0.1]
+    rungs = [Rung(at, forks, 1) for at in CHALLENGES if at < until - 0.1]
     if not rungs and forks == 3:
         return tuple(Rung(at, 2, 1) for at in CHALLENGES)
     if until < 1.0 - 1e-9:
