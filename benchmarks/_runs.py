@@ -3,14 +3,17 @@
 import argparse
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 Key = tuple[str, str, int]  # problem, method, seed
+Rows = dict[Key, dict[str, Any]]
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -25,7 +28,7 @@ def arguments(doc: "str | None", jobs: int = 2) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def load(path: Path) -> dict[Key, dict[str, Any]]:
+def load(path: Path) -> Rows:
     """What is finished."""
     if not path.exists():
         return {}
@@ -35,14 +38,12 @@ def load(path: Path) -> dict[Key, dict[str, Any]]:
 
 def complete(
     path: Path, keys: Sequence[Key], run: Callable[[Key], dict[str, Any]], *, jobs: int, limit: float = np.inf
-) -> dict[Key, dict[str, Any]]:
+) -> Rows:
     """Run what is missing, each line written as it is finished; long ones should come first."""
-    import time
-
     done, began = load(path), time.monotonic()
-    todo = [key for key in keys if key not in done]
+    todo = [key for key in keys if key not in done] if jobs else []
     os.environ["OMP_NUM_THREADS"] = "1"  # two small networks at once are slowed fifty-fold by more
-    with ProcessPoolExecutor(jobs, max_tasks_per_child=None) as pool, path.open("a") as file:
+    with ProcessPoolExecutor(max(1, jobs)) as pool, path.open("a") as file:
         waiting = {pool.submit(_timed, run, key, began + limit): key for key in todo}
         for count, future in enumerate(as_completed(waiting), 1):
             row = future.result()
@@ -56,10 +57,6 @@ def complete(
 
 
 def _timed(run: Callable[[Key], dict[str, Any]], key: Key, deadline: float) -> dict[str, Any] | None:
-    import time
-
-    import torch
-
     if time.monotonic() > deadline:
         return None
     torch.set_num_threads(1)
@@ -69,9 +66,7 @@ def _timed(run: Callable[[Key], dict[str, Any]], key: Key, deadline: float) -> d
     return {**row, "seconds": round(time.perf_counter() - began, 2)}
 
 
-def ratios(
-    rows: dict[Key, dict[str, Any]], method: str, problem: str, seeds: Sequence[int], of: str
-) -> tuple[float, float]:
+def ratios(rows: Rows, method: str, problem: str, seeds: Sequence[int], of: str) -> tuple[float, float]:
     """Mean final loss over that of the hindsight schedule on the same seeds, and its standard error (paired)."""
     pairs = [(rows.get((problem, method, s)), rows.get((problem, "hindsight", s))) for s in seeds]
     if any(a is None or b is None for a, b in pairs):

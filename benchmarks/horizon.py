@@ -15,25 +15,39 @@ import numpy as np
 
 from benchmarks._hindsight import SHAPES, hindsight, train
 from benchmarks._problems import PROBLEMS
-from benchmarks._runs import Key
+from benchmarks._report import machine, print_results, result, table
+from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean, ratios
 from paceline import tune
 from paceline.errors import TrainingError
-from paceline.strategy import Dynamic, FixedSchedules, PopulationBasedTraining, Strategy
+from paceline.strategy import (
+    AutoLRS,
+    Dynamic,
+    FixedSchedules,
+    PopulationBasedBandits,
+    PopulationBasedTraining,
+    Strategy,
+)
 from paceline.study import Failed, Observed
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
+COSTS = (1.5, 2.3, 3.2, 5)
 METHODS: dict[str, Callable[[], Strategy]] = {
-    "horizon 5": lambda: Dynamic.horizon(cost=5),
-    "horizon 5 blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
-    "greedy 5": Dynamic.greedy,
-    "PBT 5": PopulationBasedTraining,
-    **{f"grid of 5, {name}": lambda s=shape: FixedSchedules((s,), 5) for name, shape in FAMILIES.items()},
-    "random 5": lambda: FixedSchedules(tuple(FAMILIES.values()), 5, "random"),
-    "horizon 3.2": lambda: Dynamic.horizon(cost=3.2),
-    "horizon 2.3": lambda: Dynamic.horizon(cost=2.3),
-    "horizon 2.3 blind": lambda: Dynamic.horizon(cost=2.3, choose="blind"),
+    "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
+    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
+    "horizon 5, model": lambda: Dynamic.horizon(cost=5, choose="model"),
+    "greedy": Dynamic.greedy,
+    "PBT": PopulationBasedTraining,
+    "PB2": PopulationBasedBandits,
+    **{f"5 x {name}": lambda s=shape: FixedSchedules((s,), 5) for name, shape in FAMILIES.items()},
+    "5 at random": lambda: FixedSchedules(tuple(FAMILIES.values()), 5, "random"),
+    "horizon 3.2, blind": lambda: Dynamic.horizon(cost=3.2, choose="blind"),
+    "horizon 3.2, model": lambda: Dynamic.horizon(cost=3.2, choose="model"),
+    "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3, choose="blind"),
+    "horizon 2.3, model": lambda: Dynamic.horizon(cost=2.3, choose="model"),
+    "AutoLRS, cost 2": AutoLRS,
     "horizon 1.5": lambda: Dynamic.horizon(cost=1.5),
 }
+PEERS = ("AutoLRS, cost 5", "PBT", "PB2", *(f"5 x {name}" for name in FAMILIES), "5 at random")
 
 
 def run(key: Key) -> dict[str, Any]:
@@ -67,3 +81,108 @@ def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
     except TrainingError as error:
         last = {"raw": None, "averaged": None, "failure": str(error)}
     return {**last, "cost": sum(taken) / problem.steps}
+
+
+def named(cost: float) -> str:
+    """The row of the default strategy at a cost."""
+    return "horizon 1.5" if cost == 1.5 else f"horizon {cost:g}, {Dynamic.horizon(cost=cost).chooser.name}"
+
+
+def means(rows: Rows, method: str, of: str = "raw") -> tuple[float, float]:
+    """Geometric means of the ratios over all problems that count, and over the networks."""
+    counted = [p for p in PROBLEMS.values() if p.counted]
+    ratio = {p.name: ratios(rows, method, p.name, range(p.seeds), of)[0] for p in counted}
+    return geometric_mean(list(ratio.values())), geometric_mean([ratio[p.name] for p in counted if p.network])
+
+
+def print_table(rows: Rows) -> None:
+    """Every method on every problem, raw / averaged, best first."""
+    lines = []
+    for method in sorted(["hindsight", *METHODS], key=lambda name: np.nan_to_num(means(rows, name)[0], nan=np.inf)):
+        cells = []
+        for p in PROBLEMS.values():
+            (raw, error), (averaged, _) = (
+                ratios(rows, method, p.name, range(p.seeds), of) for of in ("raw", "averaged")
+            )
+            cells.append(f"{raw:.3f}+-{error:.3f} / {averaged:.3f}")
+        spent = [row["cost"] for (_, name, _), row in rows.items() if name == method]
+        lines.append([method, f"{np.mean(spent):.2f}", *cells, *(f"{mean:.3f}" for mean in means(rows, method))])
+    names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
+    print(table(["method", "cost", *names, "all", "networks"], lines))
+
+
+def print_paired(rows: Rows) -> None:
+    """Model against blind, seed by seed."""
+    lines = []
+    for cost in (2.3, 3.2, 5):
+        for p in PROBLEMS.values():
+            pairs = [
+                [rows[p.name, f"horizon {cost:g}, {kind}", s]["raw"] for kind in ("model", "blind")]
+                for s in range(p.seeds)
+            ]
+            gain = np.diff(np.log(np.array(pairs)), axis=1).ravel()  # blind minus model: positive, the model is better
+            error = gain.std(ddof=1) / np.sqrt(len(gain))
+            lines.append([f"{cost:g}", p.name, f"{100 * gain.mean():+.1f} % +- {100 * error:.1f}"])
+            result(f"horizon_model_gain_{cost:g}_{p.name.replace(' ', '_')}", float(gain.mean()))
+    print(table(["cost", "problem", "blind above model"], lines))
+
+
+def draw(rows: Rows) -> None:
+    """Quality against cost."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
+    for axis, index, title in zip(axes, (0, 1), ("all problems", "networks"), strict=True):
+        axis.axhline(0, color="0.6", linewidth=1)
+        for kind, colour, marker in (("blind", "#0072B2", "o"), ("model", "#D55E00", "s")):
+            points = [(c, means(rows, "horizon 1.5" if c == 1.5 else f"horizon {c:g}, {kind}")[index]) for c in COSTS]
+            percent = [100 * (ratio - 1) for _, ratio in points]
+            axis.plot([c for c, _ in points], percent, f"-{marker}", color=colour, label=f"horizon, {kind}")
+        for method, colour, marker in (
+            ("5 x linear", "#009E73", "^"),
+            ("5 at random", "#56B4E9", "v"),
+            ("PBT", "#CC79A7", "D"),
+            ("PB2", "#E69F00", "P"),
+            ("AutoLRS, cost 5", "#000000", "x"),
+        ):
+            axis.plot([5], [100 * (means(rows, method)[index] - 1)], marker, color=colour, label=method, linestyle="")
+        axis.set(title=title, xlabel="cost: steps of all forks, in runs", yscale="symlog")
+        axis.set_yscale("symlog", linthresh=10)
+        axis.set_yticks([-10, -5, 0, 5, 10, 30, 100, 300], ["-10", "-5", "0", "5", "10", "30", "100", "300"])
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("final loss, % above the best fixed\nschedule tuned in hindsight")
+    axes[1].legend(frameon=False, fontsize=8)
+    figure.savefig(RESULTS / "horizon.png", dpi=120)
+
+
+def main() -> None:
+    """Complete the table and print it."""
+    options = arguments(__doc__)
+    methods = [name for name in ["hindsight", *METHODS] if options.only in name]
+    problems = [p for p in reversed(PROBLEMS.values()) if options.problem in ("", p.name)]  # the longest first
+    keys = [(p.name, method, seed) for p in problems for method in methods for seed in range(p.seeds)]
+    jobs = options.jobs if not options.report else 0
+    rows = complete(RESULTS / "horizon.jsonl", keys, run, jobs=jobs, limit=options.limit)
+    if any(key not in rows for key in keys) or options.only or options.problem:
+        print(f"{sum(key in rows for key in keys)} of {len(keys)} runs are done: run it again to go on")
+        return
+    print(machine())
+    print("\nFinal loss over that of the hindsight schedule, +- standard error; raw / averaged weights\n")
+    print_table(rows)
+    print()
+    print_paired(rows)
+    for cost in COSTS:
+        for of in ("raw", "averaged"):
+            overall, networks = means(rows, named(cost), of)
+            result(f"horizon_{cost:g}_{of}_all", overall)
+            result(f"horizon_{cost:g}_{of}_networks", networks)
+    for method in ("greedy", *PEERS):
+        result(f"{method.replace(' ', '_').replace(',', '')}_all", means(rows, method)[0])
+    draw(rows)
+    hours = sum(row["seconds"] for row in rows.values()) / 3600
+    print(f"\n{len(rows)} runs, {hours:.2f} core hours")
+    print_results()
+
+
+if __name__ == "__main__":
+    main()

@@ -98,14 +98,14 @@ class PopulationBasedTraining(Population):
     """Population based training (Jaderberg et al. 2017, "Population based training of neural networks").
 
     As published: truncation selection (the worst 20 % copy weights and rate of one of the best 20 %, drawn evenly),
-    then the rate is multiplied by 0.8 or 1.2.
+    then the rate is multiplied by 0.8 or 1.25.
 
     Args:
         factors: the perturbations.
     """
 
     name: ClassVar[str] = "pbt"
-    factors: tuple[float, float] = (0.8, 1.2)
+    factors: tuple[float, float] = (0.8, 1.25)
 
     def explore(
         self, history: History, parents: Sequence[Fork], kept: Sequence[Fork], rng: np.random.Generator
