@@ -72,7 +72,7 @@ def admitted(rates: Float[np.ndarray, "n"], situation: Situation, guards: Sequen
 
 @dataclass(frozen=True, slots=True)
 class Blind(Chooser):
-    """A fixed factor, down at first; on in the direction that won, back where it lost."""
+    """A fixed factor, down at first and at last; between, on in the direction that won and back where it lost."""
 
     name: ClassVar[str] = "blind"
     factor: float = 1.6
@@ -89,7 +89,8 @@ class Blind(Chooser):
         self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
     ) -> Choice:
         """The nearest rate that nobody runs at, on the promising side first."""
-        bounds, side = beliefs.history.goal.lr_range, self._side(beliefs.history, parent)
+        goal = beliefs.history.goal
+        bounds, side = goal.lr_range, -1 if stop == goal.steps else self._side(beliefs.history, parent)
         powers = np.array([side, -side, 2 * side, -2 * side])
         rates = np.clip(parent.multiplier * self.factor**powers, bounds.low, bounds.high)
         taken = np.array([*others, parent.multiplier])

@@ -80,7 +80,7 @@ def kept_plan(forks: int, intervals: int) -> Plan:
 
 
 HALVING = (Rung(0.025, 5), Rung(0.05, 3), Rung(0.1, 2))
-CHALLENGES = (0.2, 0.35, 0.55, 0.75)
+CHALLENGES = (0.2, 0.35, 0.5, 0.7)
 
 
 def horizon_plan(cost: float) -> Plan:
