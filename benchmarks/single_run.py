@@ -6,13 +6,10 @@ schedule that was best in hindsight, found on other seeds. Finished runs are kep
 run again; `--problem NAME` runs a part.
 """
 
-import argparse
-import json
 import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,16 +19,15 @@ from schedulefree import AdamWScheduleFree, SGDScheduleFree
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 import paceline
+from benchmarks._hindsight import hindsight
 from benchmarks._plain import Plain, plain
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
+from benchmarks._runs import RESULTS, Key, arguments, complete, geometric_mean, ratios
 from paceline.integrations import PaceLR, lambda_lr
 from paceline.strategy.single import BASE, sweep_steps
 from paceline.traces import OneCycle, Schedule
-from paceline.traces.shapes import shape_from_json
 
-RESULTS = Path(__file__).parent / "results"
-ROWS = RESULTS / "single_run.jsonl"
 Method = Callable[[Problem, int], float]
 
 
@@ -127,6 +123,11 @@ def prodigy(problem: Problem, seed: int) -> float:
     return run.evaluate(run.model)
 
 
+def in_hindsight(problem: Problem, seed: int) -> float:
+    """The best fixed schedule, tuned on other seeds."""
+    return with_schedule(problem, seed, Schedule.of(*hindsight(problem.name), problem.steps))
+
+
 def _weight_decay(run: Plain) -> float:
     return float(run.optimizer().param_groups[0]["weight_decay"])
 
@@ -139,52 +140,33 @@ METHODS: dict[str, Method] = {
     "range test, one-cycle": range_test_one_cycle,
     "Schedule-Free": schedule_free,
     "Prodigy": prodigy,
+    "hindsight": in_hindsight,
 }
 
 
-def hindsight(name: str) -> tuple[str, Method]:
-    """The best fixed schedule of a problem, with a name that tells it from others."""
-    found = json.loads((RESULTS / "hindsight.json").read_text())[name]
-    base, peak = shape_from_json(found["base"]), float(found["peak"])
-    return (
-        f"hindsight {base.name} {peak:.4g}",
-        lambda p, s: with_schedule(p, s, Schedule.of(base, peak, p.steps)),
-    )
-
-
-def losses(problem: Problem, method: str, run: Method) -> np.ndarray:
-    """Final losses over the seeds; those that were measured before are read, the others run and kept."""
-    known = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
-    done = {row["seed"]: row["loss"] for row in known if (row["problem"], row["method"]) == (problem.name, method)}
-    for seed in range(problem.seeds):
-        if seed in done:
-            continue
-        done[seed] = run(problem, seed)
-        with ROWS.open("a") as file:
-            file.write(json.dumps({"problem": problem.name, "method": method, "seed": seed, "loss": done[seed]}) + "\n")
-    return np.array([done[seed] for seed in range(problem.seeds)])
+def run(key: Key) -> dict[str, Any]:
+    """One run of a method."""
+    name, method, seed = key
+    return {"raw": METHODS[method](PROBLEMS[name], seed)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problem", choices=list(PROBLEMS), action="append", help="only this one; may be repeated")
-    problems = [PROBLEMS[name] for name in parser.parse_args().problem or PROBLEMS]
-    torch.set_num_threads(1)
-    means = {name: {p.name: float(losses(p, name, run).mean()) for p in problems} for name, run in METHODS.items()}
-    best = {p.name: float(losses(p, *hindsight(p.name)).mean()) for p in problems}
-    ratios = {name: {p: mean / best[p] for p, mean in by_problem.items()} for name, by_problem in means.items()}
+    options, problems = arguments(__doc__), [p for p in PROBLEMS.values() if p.counted]
+    chosen = [p for p in problems if options.problem in ("", p.name)]
+    keys = [(p.name, method, s) for p in reversed(chosen) for method in METHODS for s in range(p.seeds)]
+    rows = complete(RESULTS / "single_run.jsonl", keys, run, jobs=0 if options.report else options.jobs)
     print(machine())
     print("final loss over that of the best fixed schedule in hindsight; mean over seeds\n")
-    rows = []
-    for name, by_problem in ratios.items():
-        every = np.exp(np.mean(np.log(list(by_problem.values()))))
-        networks = [by_problem[p.name] for p in problems if p.network]
-        net = np.exp(np.mean(np.log(networks))) if networks else np.nan
-        rows.append([name, *by_problem.values(), float(every), float(net)])
+    lines = []
+    for name in METHODS:
+        ratio = {p: ratios(rows, name, p.name, range(p.seeds), "raw")[0] for p in problems}
+        every = geometric_mean(list(ratio.values()))
+        networks = geometric_mean([r for p, r in ratio.items() if p.network])
+        lines.append([name, *ratio.values(), every, networks])
         key = re.sub(r"\W+", "_", name.lower()).strip("_")
-        result(f"single_run_{key}_all", float(every))
-        result(f"single_run_{key}_networks", float(net))
-    print(table(["", *(p.name for p in problems), "all", "networks"], rows))
+        result(f"single_run_{key}_all", every)
+        result(f"single_run_{key}_networks", networks)
+    print(table(["", *(p.name for p in problems), "all", "networks"], lines))
     print_results()
 
 

@@ -106,7 +106,7 @@ def test_cut_after_any_line_it_goes_back_the_same_way(tmp_path: Path) -> None:
 class Cliff(QuadraticTraining):
     """A quadratic that turns into NaN at a step where the rate is too high."""
 
-    def __init__(self, cliff: int = 250, limit: float = 0.1) -> None:
+    def __init__(self, cliff: int = 210, limit: float = 0.1) -> None:
         super().__init__(Quadratic(), every=5)
         self.cliff, self.limit = cliff, limit
 

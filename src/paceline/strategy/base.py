@@ -52,7 +52,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """One fork so far: its schedule, what it observed itself (`last`: raw and averaged), and whether it lives."""
+    """One fork so far: its schedule, what it observed itself, and whether it lives.
+
+    `last` holds its last values, raw and averaged, and `closing` the means of its last five.
+    """
 
     id: int
     parent: int | None
@@ -60,6 +63,7 @@ class Fork:
     schedule: Schedule
     trace: Trace | None = None
     last: dict[str, float] = field(default_factory=dict[str, float])
+    closing: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True
     failure: str = ""
 
@@ -78,8 +82,8 @@ class Fork:
 
     @property
     def final(self) -> float:
-        """Its last value, of the raw weights where they were observed: at the end they are what people keep."""
-        return self.last.get("raw", self.recent())
+        """What it is judged by at the end: of raw weights where they were observed, since people keep these."""
+        return self.closing.get("raw", self.recent())
 
     def recent(self, share: float = 0.0) -> float:
         """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""

@@ -255,10 +255,10 @@ class _Round:
 
     def decision(self, ranked: list[Fork], smooth: float) -> Decision:
         """All of it, with who is dropped."""
-        going = {p.fork for p in self.proposals}
-        drops = tuple(
-            (fork.id, f"its value {fork.recent(smooth):.6g} is behind") for fork in ranked if fork.id not in going
-        )
+        going, heirs = {p.fork for p in self.proposals}, {p.parent: p.fork for p in self.proposals}
+        behind = {fork.id: f"its value {fork.recent(smooth):.6g} is behind" for fork in ranked if fork.id not in going}
+        led = {number: f"fork {heirs[number]} goes on from it" for number in behind if number in heirs}
+        drops = tuple({**behind, **led}.items())
         values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
         self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
         if self.beliefs is not None and self.beliefs.model is not None:

@@ -55,6 +55,7 @@ def reported(history: History, proposal: Proposal, event: "Observed | Failed") -
         fork,
         trace=_grown(history, fork, steps, values, failed=isinstance(event, Failed)),
         last={of: values[-1] for of, values in event.values.items() if values},
+        closing={of: float(np.mean(values[-5:])) for of, values in event.values.items() if values},
         alive=isinstance(event, Observed),
         failure=event.reason if isinstance(event, Failed) else "",
     )
