@@ -95,6 +95,11 @@ def means(rows: Rows, method: str, of: str = "raw") -> tuple[float, float]:
     return geometric_mean(list(ratio.values())), geometric_mean([ratio[p.name] for p in counted if p.network])
 
 
+def short(ratio: float) -> str:
+    """A ratio; what diverged in powers of ten."""
+    return f"{ratio:.3f}" if not ratio >= 1000 else f"{ratio:.0e}"
+
+
 def print_table(rows: Rows) -> None:
     """Every method on every problem, raw / averaged, best first."""
     lines = []
@@ -104,7 +109,7 @@ def print_table(rows: Rows) -> None:
             (raw, error), (averaged, _) = (
                 ratios(rows, method, p.name, range(p.seeds), of) for of in ("raw", "averaged")
             )
-            cells.append(f"{raw:.3f}+-{error:.3f} / {averaged:.3f}")
+            cells.append(f"{short(raw)}+-{error:.3f} / {short(averaged)}")
         spent = [row["cost"] for (_, name, _), row in rows.items() if name == method]
         lines.append([method, f"{np.mean(spent):.2f}", *cells, *(f"{mean:.3f}" for mean in means(rows, method))])
     names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]

@@ -90,7 +90,7 @@ class Dynamic(Strategy):
         cost: float = 2.3,
         forks: int | None = None,
         base: Shape | None = None,
-        choose: str = "model",
+        choose: str = "blind",
         max_change: float = 0.45,
         min_separation: float = 0.12,
         first: Sequence[float] = (),
