@@ -119,6 +119,16 @@ def test_greedy_costs_its_forks(folder: Path) -> None:
     assert "120 steps in all, as many as 2 runs of 60" in call(*command, "--cost", "2.3").stdout
 
 
+def test_cost_1_is_a_single_run_whose_checkpoint_is_where_it_says(folder: Path) -> None:
+    done = call("tune", "tests.test_cli:quadratic", "--steps", "400", *BOUNDS, "--cost", "1", "--study", "study")
+    assert "400 steps in all, as many as 1 runs of 400" in done.stdout
+    where = re.search(r"its checkpoint: (\S+)", done.stdout)
+    assert where is not None
+    assert (folder / where[1]).exists()
+    assert "judged by averaged weights" in call("show", "study").stdout
+    assert call("replay", "study", "tests.test_cli:quadratic").exit_code == 0
+
+
 INTERRUPTED = """
 import os, signal
 from paceline.problems import Quadratic, QuadraticTraining
@@ -185,7 +195,7 @@ def test_a_factory_that_cannot_be_used(factory: str, message: str, folder: Path)
         ),
         (["--steps", "0", *BOUNDS], "steps must be at least 1, got 0"),
         (["--steps", "10", *BOUNDS], "10 steps are too few"),
-        (["--steps", "200", *BOUNDS, "--cost", "0.5"], "a plan with forks costs at least 1.1 runs, got 0.5"),
+        (["--steps", "200", *BOUNDS, "--cost", "0.5"], "cost must be at least 1, one run of all steps, got 0.5"),
         (["--steps", "200", *BOUNDS, "--preset", "greedy", "--cost", "0.5"], "one per unit of cost, got 0.5: pass 1"),
     ],
 )

@@ -204,6 +204,8 @@ def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
         (lambda: Dynamic.horizon(forks=0), "forks must be at least 1, got 0"),
         (lambda: Dynamic.greedy(forks=0), "forks must be at least 1, got 0"),
         (lambda: Dynamic.horizon(cost=0.5), "costs at least 1.1 runs, got 0.5"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=400, cost=float("inf")), "finite number of runs, got inf"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=19, cost=1), "at least 20, got 19"),
         (lambda: Dynamic.horizon(first=(0.1,)), "8 rates, one per fork, got 1"),
         (lambda: Dynamic.horizon(choose="oracle"), r"one of \['model', 'blind'\], got 'oracle'"),
     ],
@@ -232,6 +234,19 @@ def test_bad_reports_say_what_to_do(steps, values, message: str) -> None:
     tuner.tell(proposals[0], *loss(proposals[0]))
     with pytest.raises(InputError, match="no open proposal like this"):
         tuner.tell(proposals[0], *loss(proposals[0]))
+
+
+def test_a_failure_reported_twice_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    tuner = make("horizon", study=tmp_path)
+    proposals = tuner.ask()
+    assert proposals
+    tuner.fail(proposals[0], "out of memory")
+    with pytest.raises(InputError, match="no open proposal like this"):
+        tuner.fail(proposals[0], "out of memory")
+    tuner.close()
+    again = drive(make("horizon", study=tmp_path))
+    assert again.result.fork is not None
+    again.close()
 
 
 # with a real training

@@ -183,10 +183,10 @@ def _done(folder: Path) -> "StudyView":
 
 
 def _strategy(preset: Preset, cost: float | None) -> "Strategy":
-    from paceline.strategy import Dynamic
+    from paceline.strategy import Dynamic, horizon
 
     if preset is Preset.horizon:
-        return Dynamic.horizon(cost=2.3 if cost is None else cost)
+        return horizon(2.3 if cost is None else cost)
     forks = 5 if cost is None else int(cost)
     if forks < 1:
         raise InputError(f"greedy runs whole forks side by side, one per unit of cost, got {cost}: pass 1 or more")

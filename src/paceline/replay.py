@@ -53,7 +53,9 @@ def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Cons
 def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
     """A few steps of both runs side by side, and how they ended."""
     steps, values = view.whole_run(fork)
-    of = view.of if view.of in again.values and view.of in values else "raw"
+    of = next((of for of in (view.of, *values) if of in again.values and of in values), None)
+    if of is None:
+        return f"nothing to compare: the study saw {', '.join(values)} values, the replay {', '.join(again.values)}"
     seen, now = dict(zip(steps, values[of], strict=True)), dict(zip(again.steps, again.values[of], strict=True))
     common = sorted(seen.keys() & now.keys())
     picked = [common[round(i * (len(common) - 1) / (ROWS - 1))] for i in range(ROWS)] if len(common) > ROWS else common
@@ -63,7 +65,7 @@ def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
     for step in picked:
         table.add_row(f"{step:,}", number(seen[step]), number(now[step]))
     ends, stood = ([f"{of} {number(column[-1])}" for of, column in run.items()] for run in (again.values, values))
-    same = all(seen[step] == now[step] for step in common)
+    same = bool(common) and all(seen[step] == now[step] for step in common)
     advice = "the fork was the best of several, and clones see other batches: a replay can end a little behind"
     return Group(
         f"values of the {of} weights",

@@ -232,3 +232,39 @@ def test_the_cost_picks_the_strategy() -> None:
     assert isinstance(horizon(1.5), Dynamic)
     with pytest.raises(InputError, match=r"at least 1.*got 0\.5"):
         horizon(0.5)
+
+
+class Overflowing(QuadraticTraining):
+    """Observed every `every` steps; not a number from step `since` on where the rate is or was above 0.05."""
+
+    def __init__(self, every: int, since: int) -> None:
+        super().__init__(Quadratic(0.3), every=every)
+        self.since = since
+
+    def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
+        for step, value in super().advance(schedule, stop):
+            apart = step >= self.since and np.max(schedule(np.arange(self.since - 1, step))) > 0.05
+            yield step, dict.fromkeys(("raw", "averaged"), float("nan")) if apart else value
+
+
+@pytest.mark.parametrize(("every", "since"), [(1, 1), (10, 1), (25, 1), (5, 600)])
+def test_not_a_number_in_the_range_test_or_late_still_ends_with_a_trained_run(every: int, since: int) -> None:
+    found = tune(lambda: Overflowing(every, since), steps=1000, lr=(1e-3, 5.0), cost=1)
+    forks = found.history.forks
+    assert any(fork.failure.endswith("is not finite") for fork in forks[: 1 if since == 1 else None])
+    assert found.value is not None
+    assert found.value < 0.7 * Quadratic(0.3).loss(np.ones(Quadratic(0.3).dims))
+    assert found.weights()
+    taken = [
+        (f.trace.last_step if f.failure and f.trace else int(f.schedule.change_points[-1])) - f.start for f in forks
+    ]
+    assert sum(taken) <= 1000
+
+
+def test_a_range_test_that_is_seen_once_says_to_observe_more_often() -> None:
+    tuner = Tuner(lr=(1e-3, 1.0), steps=400, cost=1)
+    proposals = tuner.ask()
+    assert proposals
+    tuner.tell(proposals[0], [20], {"averaged": [1.0]})
+    assert tuner.ask() is None
+    assert "observe more often than every 20 steps" in tuner.result.advice

@@ -1,5 +1,6 @@
 import json
 import multiprocessing
+import re
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,8 @@ def edited(folder: Path, change) -> Path:
             "format 9, this version reads up to 1",
         ),
         (lambda lines: lines.__setitem__(3, lines[3].replace('"stop"', '"stpo"')), "lacks the field 'stop'"),
+        (lambda lines: lines.__setitem__(3, lines[3].replace('"v":1', '"v":"1"')), "line 4 has no whole number as its"),
+        (lambda lines: lines.__setitem__(3, re.sub('"values":{[^}]*}', '"values":[1.0]', lines[3])), "line 4: 'list'"),
     ],
 )
 def test_an_edited_journal_is_refused_with_the_line(change, message: str, tmp_path: Path) -> None:
@@ -148,6 +151,7 @@ def test_what_is_no_study_or_a_newer_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text('{"format": 7, "paceline": "9.0"}')
     with pytest.raises(JournalError, match=r"written by paceline 9.0 in format 7.*install a newer paceline"):
         Study.open(tmp_path)
-    (tmp_path / "study.json").write_text("{")
-    with pytest.raises(JournalError, match="cannot be read"):
-        Study.open(tmp_path)
+    for broken in ("{", '{"format": 1}', '{"format": 1, "settings": null}', "[]"):
+        (tmp_path / "study.json").write_text(broken)
+        with pytest.raises(JournalError, match="cannot be read"):
+            Study.open(tmp_path)

@@ -1,6 +1,7 @@
 """Exact state: a fork resumed from its checkpoint continues bit for bit."""
 
 import random
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -65,6 +66,15 @@ def test_resumed_from_a_checkpoint_it_continues_bit_for_bit(tmp_path, optimiser:
     assert [s for s in seen if s[0] % 5 == 0] == [s for s in expected if s[0] % 5 == 0]
     for a, b in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
         assert bool((a == b).all())
+
+
+@pytest.mark.parametrize("pause", [3, 9, 13])
+def test_without_evaluate_a_resumed_run_observes_what_one_that_goes_on_does(pause: int) -> None:
+    first, second = make(evaluate=False, every=2), make(evaluate=False, every=2)
+    first.reseed(7)
+    run(first, pause)
+    second.load_state_dict(deepcopy(first.state_dict()))
+    assert run(first, 20) == run(second, 20)
 
 
 def test_training_leaves_the_global_random_state_alone() -> None:

@@ -6,6 +6,7 @@ history gives the same decision, which is what makes a study continue after a cr
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,12 @@ class Goal:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("steps", "seed"):  # numpy's whole numbers too, as plain ones that go to JSON
+            try:
+                object.__setattr__(self, name, index(getattr(self, name)))
+            except TypeError as error:
+                given = getattr(self, name)
+                raise InputError(f"{name} must be a whole number, got {given!r}: pass an int") from error
         if self.steps < 1:
             raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
 

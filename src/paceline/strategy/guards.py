@@ -58,9 +58,7 @@ class MinSeparation(Guard):
     decades: float = 0.12
 
     def admits(self, rates: Rates, situation: Situation) -> Bool[np.ndarray, "candidates"]:
-        others = np.array(
-            [situation.rate if not situation.others else r for r in situation.others or (situation.rate,)]
-        )
+        others = np.array(situation.others or (situation.rate,))
         return np.abs(np.log10(rates[:, None] / others)).min(1) >= self.decades - 1e-9
 
 

@@ -6,7 +6,7 @@ every fork counts.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, isfinite
 
 from paceline.errors import InputError
 
@@ -91,6 +91,8 @@ def horizon_plan(cost: float) -> Plan:
     - 1.5 to 2.275: halving, then the last two side by side as long as the cost allows, challenged where that is long;
     - 1.1 to 1.5: the same from four forks.
     """
+    if not isfinite(cost):
+        raise InputError(f"cost must be a finite number of runs, got {cost}: pass 2.3, or 1 for a single run")
     if cost >= 4:
         return _wide(floor(cost + 1e-9))
     if cost >= 3.175:

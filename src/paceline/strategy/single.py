@@ -19,8 +19,8 @@ from jaxtyping import Float
 from paceline.errors import InputError
 from paceline.traces import LearningRateRange, Shape, WarmupStableDecay
 
-SWEEP = 0.05
-"""Share of the steps that the range test takes."""
+SWEEP, LEAST = 0.05, 20
+"""Share of the steps that the range test takes; the fewest that it can be a share of."""
 SMOOTH = 0.45
 """Width in decades over which its losses are averaged."""
 BELOW, CEILING = 0.75, 0.15
@@ -131,8 +131,8 @@ class SinglePace:
     pairs: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
 
     def __post_init__(self) -> None:
-        if self.steps < 20:
-            raise InputError(f"steps must be at least 20, got {self.steps}: the range test takes 5 % of them")
+        if self.steps < LEAST:
+            raise InputError(f"steps must be at least {LEAST}, got {self.steps}: the range test takes 5 % of them")
 
     @property
     def rate(self) -> float:

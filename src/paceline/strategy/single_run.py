@@ -13,9 +13,11 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.dynamic import Dynamic
+from paceline.strategy.rollback import spent
 from paceline.strategy.single import (
     BACK,
     BASE,
+    LEAST,
     WINDOW,
     check_steps,
     correction,
@@ -49,11 +51,13 @@ class SingleRun(Strategy):
 
     def total_steps(self, goal: Goal) -> int:
         """One run, the range test included."""
+        if goal.steps < LEAST:
+            raise InputError(f"steps must be at least {LEAST}, got {goal.steps}: the range test takes 5 % of them")
         return goal.steps
 
     def to_json(self) -> dict[str, Any]:
-        """Settings as plain data: there are none."""
-        return {"strategy": "single"}
+        """Settings as plain data: only which weights are read, for views."""
+        return {"strategy": "single", "of": "averaged"}
 
     def propose(self, history: History) -> Decision:
         """Range test, run, corrections, end."""
@@ -79,9 +83,12 @@ class SingleRun(Strategy):
 
     def _begin(self, history: History, sweep: Fork) -> Decision:
         """Read the range test and start the run at its peak."""
-        if sweep.trace is None or len(sweep.trace.steps) < 2:
-            return Decision(reasons=("the range test observed nothing: check the training at a small rate",))
-        peak = 10.0 ** _sweep_peaks(history)[0]
+        assert sweep.trace is not None
+        if sweep.alive and len(sweep.trace.steps) < 2:
+            often = f"observe more often than every {sweep_steps(history.goal.steps)} steps"
+            return Decision(reasons=(f"the range test was observed only once, which says nothing: {often}",))
+        seen = np.isfinite(sweep.trace.values).any()
+        peak = 10.0 ** _sweep_peaks(history)[0] if seen else history.goal.lr_range.low
         length = history.goal.steps - sweep_steps(history.goal.steps)
         stop = check_steps(length)[0]
         proposal = Proposal(1, None, 0, stop, Schedule([peak], [0, stop], length, BASE), history.round + 1)
@@ -112,6 +119,10 @@ class SingleRun(Strategy):
     def _go_back(self, history: History, fork: Fork, start: int) -> Decision:
         """Go on from an earlier rung, or from the start, lower, with the steps that are left."""
         used = sum(int(known.schedule.change_points[-1]) - known.start for known in history.forks)
+        if (
+            fork.failure and used > history.goal.steps - 2
+        ):  # the last interval is half the run: what failure left of it is needed
+            used = spent(history)
         length, rate = start + history.goal.steps - used, min(_ceiling(history), fork.multiplier * _back(fork))
         drops = ((fork.id, "training came apart"),) if fork.alive else ()
         if rate < history.goal.lr_range.low or length < start + 2:

@@ -37,6 +37,8 @@ def _event(path: Path, number: int, line: bytes) -> Event:
         raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
     if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise JournalError(f"{where} is no event: the journal was edited or damaged, restore it")
+    if not isinstance(data["v"], int):
+        raise JournalError(f"{where} has no whole number as its format: the journal was edited or damaged, restore it")
     if data["v"] > FORMAT:
         raise JournalError(
             f"{where} has format {data['v']}, this version reads up to {FORMAT}: install a newer paceline"
@@ -45,7 +47,7 @@ def _event(path: Path, number: int, line: bytes) -> Event:
         raise JournalError(f"{where} should be event {number}, got {data.get('n')}: a line is missing or was added")
     try:
         return from_json(data)
-    except (JournalError, ValueError, TypeError) as error:
+    except (JournalError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise JournalError(f"{where}: {error}") from error
 
 

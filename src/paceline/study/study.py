@@ -86,6 +86,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
     try:
         data: dict[str, Any] = json.loads(path.read_text())
         written = int(data["format"])
+        if written <= FORMAT:
+            dict(data["settings"])
     except (ValueError, KeyError, TypeError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was edited or damaged, restore it") from error
     if written > FORMAT:

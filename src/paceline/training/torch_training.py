@@ -73,6 +73,7 @@ class TorchTraining:
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
         """Train on to step `stop`, yielding raw and averaged values every `every` steps and at `stop`."""
         every = self.every or max(1, schedule.steps // 200)
+        self._recent.clear()  # they are not in the state: a run that goes on and one that is resumed must see the same
         if self._done == 0 and self.evaluate is not None:
             with self._randomness():
                 value = self._evaluated()
@@ -171,7 +172,6 @@ class TorchTraining:
         if self.scaler is not None:
             self.scaler.load_state_dict(state["scaler"])
         self._done, self._iterator = int(state["done"]), None
-        self._recent.clear()
         self._generators, in_pass = state["pass_generators"], int(state["in_pass"])
         if in_pass >= 0:
             with self._randomness():
@@ -184,7 +184,6 @@ class TorchTraining:
     def reseed(self, seed: int) -> None:
         """Start all randomness, and a new pass over the data, from this seed."""
         self._iterator = None
-        self._recent.clear()
         kept = _generators()
         torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
         np.random.seed(seed % 2**32)  # noqa: NPY002  data loaders of users draw from it

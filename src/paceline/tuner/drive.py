@@ -110,5 +110,6 @@ def _keep_only(folder: Path, needed: set[Path]) -> None:
 def _advice(result: Result, study: "str | Path | None") -> str:
     """Why nobody won, in the forks' own words, and where to look."""
     said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
+    forks = f"; what the forks said: {said}" if said else ""
     where = f"what was learnt, and the best state, are kept in {study}" if study else "pass study= to keep the states"
-    return f"{result.advice}; what the forks said: {said}; {where}"
+    return f"{result.advice}{forks}; {where}"

@@ -96,6 +96,7 @@ class Tuner:
 
     def fail(self, proposal: Proposal, reason: str, steps: Sequence[int] = (), values: Values = ()) -> None:
         """Report that a proposal could not be finished, with what was observed until then."""
+        self._check_open(proposal)
         at, columns = self._checked(proposal, steps, values) if len(steps) else ((), {})
         self._report(Failed(proposal.fork, proposal.start, at[-1] if at else proposal.start, reason, at, columns))
 
@@ -116,9 +117,12 @@ class Tuner:
         if self._journal is not None:
             self._journal.close()
 
-    def _checked(self, proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
+    def _check_open(self, proposal: Proposal) -> None:
         if self._progress.open.get(proposal.fork) != proposal:
             raise InputError(f"fork {proposal.fork} has no open proposal like this: report each proposal of ask() once")
+
+    def _checked(self, proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
+        self._check_open(proposal)
         at, columns = checked(proposal, steps, values)
         wanted = self.goal.objective.of
         if wanted not in columns and not self._warned:

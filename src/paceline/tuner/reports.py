@@ -18,9 +18,15 @@ Columns = dict[str, tuple[float, ...]]
 
 def checked(proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
     """A report as steps and named columns, or what is wrong with it."""
-    at = tuple(int(step) for step in steps)
     named = dict(values) if isinstance(values, Mapping) else {"raw": values}
-    columns = {of: tuple(float(v) for v in column) for of, column in named.items()}
+    try:
+        at = tuple(int(step) for step in steps)
+        columns = {of: tuple(float(v) for v in column) for of, column in named.items()}
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"expected a list of steps and a list of numbers for each kind of weights, got other things ({error}): "
+            'report like tell(proposal, [10, 20], {"raw": [0.9, 0.8]})'
+        ) from error
     if not at or not columns:
         raise InputError(
             f"fork {proposal.fork} reported nothing between steps {proposal.start} and {proposal.stop}: "

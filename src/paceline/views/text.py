@@ -119,7 +119,7 @@ def result_in_words(view: StudyView, path: Path) -> list[str]:
     return [
         f"fork {best.fork} ended best: {values}",
         schedule_in_words(best.schedule),
-        f"{view.done_steps:,} steps in all; its checkpoint: {path / 'checkpoints' / f'{best.fork}-{view.steps}.pt'}",
+        f"{view.done_steps:,} steps in all; its checkpoint: {path / 'checkpoints' / f'{best.fork}-{best.step}.pt'}",
         f"to use the schedule elsewhere: paceline export {path} --format python",
     ]
 
