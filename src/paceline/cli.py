@@ -301,7 +301,7 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False) -> None:
 
 
 @app.command()
-def demo(seed: Seed = 0, steps: Annotated[int, typer.Option(help="Length of one run, in updates.")] = 4000) -> None:
+def demo(seed: Seed = 0, steps: Annotated[int, typer.Option(help="Length of one run, in updates.")] = 2500) -> None:
     """Tune a small network on handwritten digits, and compare with fixed schedules at the same budget: a minute."""
     with _readable():
         from paceline.demo import demonstrate
