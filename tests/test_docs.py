@@ -13,7 +13,19 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_in_the_readme_runs(block: str) -> None:
-    exec(compile(block, "README.md", "exec"), {})
+    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+
+
+def test_troubleshooting_quotes_what_the_code_says() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    source = re.sub(r'"\s*f?"', "", source)  # strings that go on in the next line
+    rows = [
+        row.split("|")[1] for row in (ROOT / "docs" / "troubleshooting.md").read_text().splitlines()[4:] if "|" in row
+    ]
+    quoted = [part.strip(" ,") for row in rows for text in re.findall("`([^`]+)`", row) for part in text.split("...")]
+    assert len(quoted) > 20
+    for part in quoted:
+        assert part in source, f"troubleshooting.md quotes {part!r}, which no message says"
 
 
 def test_documents_exist_where_they_are_linked() -> None:

@@ -144,7 +144,9 @@ class Dynamic(Strategy):
         borders = self.plan.borders(history.goal.steps)
         if history.round >= len(borders) - 1:
             best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
-            return Decision(winner=best.id, reasons=(f"fork {best.id} ended best, at {best.final:.6g}",))
+            return Decision(
+                winner=best.id, reasons=(f"fork {best.id} ended best, at {best.final:.6g} over its last observations",)
+            )
         return self._at_rung(history, ranked, self.plan.rungs[history.round - 1], borders)
 
     def _start(self, goal: Goal) -> Decision:
