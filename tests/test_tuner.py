@@ -92,6 +92,13 @@ def test_any_cost_is_kept(cost: float) -> None:
         assert tuner.total_steps <= cost * steps
 
 
+def test_no_plan_takes_more_steps_than_its_cost() -> None:
+    for cost in np.linspace(1.2, 8.0, 137):
+        plan = Dynamic.horizon(cost=float(cost)).plan
+        for steps in (*range(40, 120, 7), 403, 1237, 4999):
+            assert steps <= plan.total_steps(steps) <= cost * steps
+
+
 @pytest.mark.parametrize("name", ["horizon", "greedy", "pb2"])
 def test_reports_in_any_order_give_the_same_decisions(name: str) -> None:
     def run(reverse: bool) -> list[dict]:
@@ -207,6 +214,10 @@ def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=400, cost=float("inf")), "finite number of runs, got inf"),
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=19, cost=1), "at least 20, got 19"),
         (lambda: Dynamic.horizon(first=(0.1,)), "8 rates, one per fork, got 1"),
+        (lambda: Dynamic.greedy(link="cubic"), "unknown link 'cubic': use one of linear"),
+        (lambda: Dynamic.greedy(order=4), "order 1, 2 or 3"),
+        (lambda: Dynamic.greedy(intervals=0), "intervals must be at least 1, got 0"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, seed=-1), "seed must not be negative, got -1"),
         (lambda: Dynamic.horizon(choose="oracle"), r"one of \['model', 'blind'\], got 'oracle'"),
     ],
 )

@@ -293,9 +293,12 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False) -> None:
             console.print(f"training {best.schedule.steps:,} steps: {schedule_in_words(best.schedule)}", soft_wrap=True)
         again = replayed(make_training, best.schedule, None if json else console)
         if json:
+            from paceline.views.data import finite_or_none
+
             steps, values = view.whole_run(best.fork)
             seen = {"fork": best.fork, "steps": steps, "values": values}
-            typer.echo(json_module.dumps({"study": seen, "replay": {"steps": again.steps, "values": again.values}}))
+            now = {"steps": again.steps, "values": finite_or_none(again.values)}
+            typer.echo(json_module.dumps({"study": seen, "replay": now}))
         else:
             console.print(comparison(view, best.fork, again))
 

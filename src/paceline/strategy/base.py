@@ -40,6 +40,8 @@ class Goal:
                 raise InputError(f"{name} must be a whole number, got {given!r}: pass an int") from error
         if self.steps < 1:
             raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
+        if self.seed < 0:
+            raise InputError(f"seed must not be negative, got {self.seed}: pass 0, 1, 2, ...")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from paceline.errors import FitError, InputError
 from paceline.model import FailureModel, TraceModel
+from paceline.model.links import link_of
 from paceline.strategy.base import Fork, Goal, History
 from paceline.strategy.guards import Guard, Situation
 from paceline.traces.segments import ClockName
@@ -117,6 +118,11 @@ class ByModel(Chooser):
     order: int = 1
     clock: ClockName = "step"
     inducing: int = 100
+
+    def __post_init__(self) -> None:  # a fit that is refused later is taken for one with too little to learn from
+        link_of(self.link)
+        if self.order not in (1, 2, 3) or self.inducing < 1:
+            raise InputError(f"expected order 1, 2 or 3 and inducing above 0, got {self.order} and {self.inducing}")
 
     def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
         """Fit the trace model, and the failure classifier where something has failed."""

@@ -154,7 +154,9 @@ class Dynamic(Strategy):
         stop = self.plan.borders(goal.steps)[1]
         n = self.plan.first
         if self.first:
-            rates = np.array(self.first)
+            rates, (low, high) = np.array(self.first), (goal.lr_range.low, goal.lr_range.high)
+            if rates.min() < low * (1 - 1e-9) or rates.max() > high * (1 + 1e-9):
+                raise InputError(f"first rates must lie within the bounds {low:g} to {high:g}, got {self.first}")
         elif self.centred or n == 1:
             rates = goal.lr_range.from_unit((np.arange(n) + 0.5) / n)
         else:

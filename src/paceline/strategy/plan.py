@@ -38,8 +38,8 @@ class Plan:
     edge: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.first < 1:
-            raise InputError(f"forks must be at least 1, got {self.first}")
+        if self.first < 1 or self.first != int(self.first):
+            raise InputError(f"forks must be at least 1, got {self.first}: pass a whole number")
         ats = [0.0, *(rung.at for rung in self.rungs), 1.0]
         if any(b <= a for a, b in pairwise(ats)):
             raise InputError(f"rungs must increase inside (0, 1), got {ats[1:-1]}")
@@ -71,12 +71,18 @@ class Plan:
 
 def greedy_plan(forks: int, intervals: int) -> Plan:
     """Algorithm 1: at each of d equal intervals all forks become clones of the best."""
-    return Plan(forks, tuple(Rung(k / intervals, forks, forks) for k in range(1, intervals)))
+    return _even_plan(forks, intervals, forks)
 
 
 def kept_plan(forks: int, intervals: int) -> Plan:
     """The paper's alternative: each run goes on, with a new rate."""
-    return Plan(forks, tuple(Rung(k / intervals, forks, 0) for k in range(1, intervals)))
+    return _even_plan(forks, intervals, 0)
+
+
+def _even_plan(forks: int, intervals: int, clones: int) -> Plan:
+    if intervals < 1:
+        raise InputError(f"intervals must be at least 1, got {intervals}: the rate is chosen anew at each")
+    return Plan(forks, tuple(Rung(k / intervals, forks, clones) for k in range(1, intervals)))
 
 
 HALVING = (Rung(0.025, 5), Rung(0.05, 3), Rung(0.1, 2))

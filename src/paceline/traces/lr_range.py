@@ -39,10 +39,10 @@ class LearningRateRange:
         if isinstance(bounds, LearningRateRange):
             return bounds
         try:
-            low, high = bounds
+            low, high = (float(bound) for bound in bounds)
         except (TypeError, ValueError) as error:
             raise InputError(f"bounds must be a pair (low, high), got {bounds!r}: pass e.g. (1e-5, 1e-1)") from error
-        return cls(float(low), float(high))
+        return cls(low, high)
 
     @classmethod
     def around(cls, log10_rates: Float[np.ndarray, "..."], *, margin: float = 0.5) -> "LearningRateRange":

@@ -56,6 +56,8 @@ class Tuner:
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
     ) -> None:
+        if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or leave it out")
         self.strategy = horizon(cost) if strategy is None else strategy
         wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
         self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed)

@@ -30,7 +30,7 @@ def checked(proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[t
     if not at or not columns:
         raise InputError(
             f"fork {proposal.fork} reported nothing between steps {proposal.start} and {proposal.stop}: "
-            "observe at least once per interval (Objective.every), or call fail()"
+            "observe at least once per interval (every=), or call fail()"
         )
     if any(len(column) != len(at) for column in columns.values()) or set(columns) - {"raw", "averaged"}:
         raise InputError('expected one value per step under "raw" or "averaged", got columns of other lengths or names')

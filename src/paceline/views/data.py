@@ -4,7 +4,7 @@ Live views feed it the events as they come, `show` the journal, and both then dr
 that was not observed or journaled: a forecast is the one that the decision was made with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Literal, NamedTuple
@@ -221,13 +221,17 @@ def to_json(view: StudyView) -> dict[str, Any]:
     }
 
 
+def finite_or_none(values: Mapping[str, Sequence[float]]) -> dict[str, list[float | None]]:
+    """Columns as JSON can hold them."""
+    return {of: [v if isfinite(v) else None for v in column] for of, column in values.items()}
+
+
 def _fork_json(fork: ForkView) -> dict[str, Any]:
-    values = {of: [v if isfinite(v) else None for v in column] for of, column in fork.values.items()}
     band = None if fork.forecast is None else fork.forecast._asdict()
     return {
         **fork._asdict(),
         "schedule": fork.schedule.to_json(),
         "rate": fork.rate,
-        "values": values,
+        "values": finite_or_none(fork.values),
         "forecast": band,
     }
