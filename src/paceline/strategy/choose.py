@@ -155,8 +155,8 @@ class ByModel(Chooser):
         goal = beliefs.history.goal
         rates = candidates(goal, parent)
         if beliefs.model is None or parent.trace is None:
-            rate = float(goal.lr_range.from_unit(0.5))
-            return Choice(rate, "the middle of the bounds: there is no model yet")
+            blind = Blind().choose(beliefs, parent, stop, alpha, others, guards)
+            return replace(blind, reason=f"{blind.reason}, since there is no model yet")
         value = parent.recent()
         situation = Situation(parent.multiplier, value, tuple(others), alpha, beliefs.model, beliefs.failures)
         allowed = admitted(rates, situation, guards)
