@@ -69,6 +69,7 @@ def shell(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
         env={**os.environ, "PYTHONPATH": SOURCE, **environment},
         capture_output=True,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs of a shell ignore it
     )
 
 

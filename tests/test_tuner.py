@@ -27,7 +27,8 @@ STRATEGIES: dict[str, Strategy] = {
     "horizon-1.5": Dynamic.horizon(cost=1.5),
     "horizon-3.2": Dynamic.horizon(cost=3.2),
     "horizon-5": Dynamic.horizon(cost=5),
-    "blind": Dynamic.horizon(choose="blind"),
+    "model": Dynamic.horizon(choose="model"),
+    "model-5": Dynamic.horizon(cost=5, choose="model"),
     "greedy": Dynamic.greedy(intervals=6),
     "greedy-1": Dynamic.greedy(forks=1, intervals=4),
     "keep-each": Dynamic.greedy(forks=3, intervals=4, keep_each=True),
@@ -117,7 +118,7 @@ def facts(path: Path) -> list:
     return sorted(map(repr, kept))
 
 
-@pytest.mark.parametrize("name", ["horizon", "keep-each", "pb2", "autolrs"])
+@pytest.mark.parametrize("name", ["horizon", "model", "keep-each", "pb2", "autolrs"])
 def test_cut_after_any_line_a_study_goes_on_with_the_same_decisions(name: str, tmp_path: Path) -> None:
     drive(make(name, study=tmp_path / "whole")).close()
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)

@@ -12,7 +12,7 @@ from paceline.study.events import to_json
 from tests.test_tuner import drive, make
 
 
-@pytest.mark.parametrize("name", ["horizon", "greedy", "horizon-5"])
+@pytest.mark.parametrize("name", ["model", "greedy", "model-5"])
 def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> None:
     events = []
     drive(make(name, on_event=events.append))
@@ -35,7 +35,7 @@ def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> 
 
 def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:
     events = []
-    tuner = drive(make("horizon", on_event=events.append))
+    tuner = drive(make("model", on_event=events.append))
     inside = []
     for decided in (e for e in events if isinstance(e, Decided)):
         for band in decided.details.get("forecast", []):
@@ -48,9 +48,9 @@ def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:
 
 def test_blind_decisions_have_no_model_to_show() -> None:
     events = []
-    drive(make("blind", on_event=events.append))
+    drive(make("horizon", on_event=events.append))
     assert all("surface" not in e.details for e in events if isinstance(e, Decided))
-    assert Dynamic.horizon(choose="blind").chooser.name == "blind"
+    assert Dynamic.horizon().chooser.name == "blind"
 
 
 def test_numbers_are_rounded_to_six_digits() -> None:
