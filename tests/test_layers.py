@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "problems": {"errors", "traces", "model", "training"},
     "views": {"errors", "traces", "study"},
     "factory": {"errors"},
-    "replay": {"errors", "traces", "runner", "views"},
+    "replay": {"errors", "traces", "training", "runner", "views"},
     "demo": {"traces", "strategy", "study", "training", "tuner", "problems", "views"},
     "cli": {"errors", "traces", "strategy", "study", "training", "tuner", "views", "factory", "replay", "demo"},
     "__main__": {"cli"},

@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from paceline.errors import InputError
 from paceline.strategy.single import Order, SinglePace
 from paceline.traces import LearningRateRange, Schedule
-from paceline.training.averaging import SHARE
+from paceline.training.averaging import newest_weight
 
 
 def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
@@ -162,7 +162,7 @@ class PaceLR(LRScheduler):
         elif not self._average:  # short floats cannot hold the small moves of an average
             self._average = [t.to(torch.promote_types(t.dtype, torch.float32)) for t in _clones(self._parameters())]
         elif order is not Order.RESTORE:
-            weight = 1.0 / (1.0 + SHARE * (self.pace.time - 1))
+            weight = newest_weight(self.pace.time - 1)
             for average, newest in zip(self._average, self._parameters(), strict=True):
                 average.lerp_(newest.detach().to(average.dtype), weight)
         if order is Order.KEEP:

@@ -10,7 +10,7 @@ from paceline.errors import TrainingError
 from paceline.runner.base import Report, Runner, Task
 from paceline.traces.trace import is_sound
 from paceline.training import Training, load_checkpoint, save_checkpoint
-from paceline.training.protocol import Reseedable
+from paceline.training.protocol import Reseedable, by_weights
 
 
 class Local(Runner):
@@ -63,7 +63,7 @@ class Local(Runner):
         with self.stopwatch.on("training"):
             for step, value in self.training.advance(task.schedule, task.stop):
                 steps.append(int(step))
-                for of, number in value.items() if isinstance(value, dict) else [("raw", value)]:
+                for of, number in by_weights(value).items():
                     columns.setdefault(of, []).append(float(number))
                 if not is_sound(np.array([column[-1] for column in columns.values()])).all():
                     return f"the value at step {step} is not finite"  # further steps would be wasted

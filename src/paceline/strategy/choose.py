@@ -1,7 +1,8 @@
 """The one question a dynamic strategy asks: at which rate should a clone of this fork run next?
 
 Answered blindly (a fixed factor up or down) or by the trace model (the rate whose forecast at the next decision has the
-best alpha-quantile). Both choose among the candidates that the guards admit.
+best alpha-quantile, among the candidates that the guards admit). A fixed factor is within any sensible guard, and the
+blind answer leaves out rates that others run at by itself.
 """
 
 from abc import ABC, abstractmethod
@@ -129,9 +130,8 @@ class ByModel(Chooser):
         traces = history.traces()
         lowest = np.nanmin(np.concatenate([trace.values for trace in traces]))
         if history.goal.objective.transform == "log" and lowest <= 0:
-            plain = replace(
-                history.goal.objective, transform="identity"
-            )  # a loss that is not positive has no logarithm
+            # a loss that is not positive has no logarithm
+            plain = replace(history.goal.objective, transform="identity")
             traces = [replace(trace, objective=plain) for trace in traces]
         try:
             model = TraceModel.fit(
@@ -152,12 +152,11 @@ class ByModel(Chooser):
         self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
     ) -> Choice:
         """Maximise the quantile over the admitted candidates."""
-        goal = beliefs.history.goal
-        rates = candidates(goal, parent)
         if beliefs.model is None or parent.trace is None:
             blind = Blind().choose(beliefs, parent, stop, alpha, others, guards)
             return replace(blind, reason=f"{blind.reason}, since there is no model yet")
-        value = parent.recent()
+        goal, value = beliefs.history.goal, parent.recent()
+        rates = candidates(goal, parent)
         situation = Situation(parent.multiplier, value, tuple(others), alpha, beliefs.model, beliefs.failures)
         allowed = admitted(rates, situation, guards)
         quantile = beliefs.model.quantile(alpha, rates, start=parent.trace, stop=stop)

@@ -95,7 +95,10 @@ class Dynamic(Strategy):
         min_separation: float = 0.12,
         first: Sequence[float] = (),
     ) -> "Dynamic":
-        """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices."""
+        """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
+
+        `max_change` and `min_separation`, in decades, restrict what `choose="model"` chooses from.
+        """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
         plan = horizon_plan(cost) if forks is None else side_by_side(forks)

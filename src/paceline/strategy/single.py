@@ -55,13 +55,20 @@ class Order(Enum):
 
 
 def sweep_steps(steps: int) -> int:
-    """Length of the range test."""
+    """Length of the range test in a run of so many steps."""
+    if steps < LEAST:
+        raise InputError(f"steps must be at least {LEAST}, got {steps}: the range test takes 5 % of them")
     return max(2, round(SWEEP * steps))
 
 
 def worse(first: float, factor: float) -> float:
     """The loss that counts as `factor` times the first one; also where losses are negative."""
     return first + (factor - 1.0) * abs(first)
+
+
+def first_loss(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"]) -> float:
+    """The loss that a range test began at: the mean over its lowest rates."""
+    return float(np.mean(losses[log10_rates < log10_rates[0] + SMOOTH]))
 
 
 def peaks_of_sweep(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"]) -> tuple[float, float]:
@@ -71,7 +78,7 @@ def peaks_of_sweep(log10_rates: Float[np.ndarray, "n"], losses: Float[np.ndarray
     lost again. `losses[i]` was seen before the update at `log10_rates[i]`; they are cut off at four times the first and
     smoothed.
     """
-    first = float(np.mean(losses[log10_rates < log10_rates[0] + SMOOTH]))
+    first = first_loss(log10_rates, losses)
     if not isfinite(first):  # nothing to read: as careful as the bounds allow
         return float(log10_rates[0]), np.inf
     clipped = np.minimum(np.nan_to_num(losses, nan=np.inf), worse(first, 4.0))
@@ -131,8 +138,7 @@ class SinglePace:
     pairs: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
 
     def __post_init__(self) -> None:
-        if self.steps < LEAST:
-            raise InputError(f"steps must be at least {LEAST}, got {self.steps}: the range test takes 5 % of them")
+        sweep_steps(self.steps)  # refuses too few
 
     @property
     def rate(self) -> float:
@@ -183,9 +189,9 @@ class SinglePace:
         apart = not isfinite(last[-1]) or (len(self.latest) > total // 4 and min(last) > worse(self.latest[0], 4.0))
         if self.done < total and not apart:
             return Order.GO_ON
-        rates = np.log10([self.rate_at(step) for step in range(self.done)])
-        self.first = float(np.mean(np.array(self.latest)[rates < rates[0] + SMOOTH]))
-        self.peak, ceiling = peaks_of_sweep(rates, np.array(self.latest))
+        rates, losses = np.log10([self.rate_at(step) for step in range(self.done)]), np.array(self.latest)
+        self.first = first_loss(rates, losses)
+        self.peak, ceiling = peaks_of_sweep(rates, losses)
         self.ceiling, self.began = min(ceiling, log10(self.lr_range.high)), self.done
         self.checks = [self.done + step for step in check_steps(self.steps - self.done)]
         self.latest = []

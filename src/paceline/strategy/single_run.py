@@ -17,7 +17,6 @@ from paceline.strategy.rollback import spent
 from paceline.strategy.single import (
     BACK,
     BASE,
-    LEAST,
     WINDOW,
     check_steps,
     correction,
@@ -51,8 +50,7 @@ class SingleRun(Strategy):
 
     def total_steps(self, goal: Goal) -> int:
         """One run, the range test included."""
-        if goal.steps < LEAST:
-            raise InputError(f"steps must be at least {LEAST}, got {goal.steps}: the range test takes 5 % of them")
+        sweep_steps(goal.steps)  # refuses too few
         return goal.steps
 
     def to_json(self) -> dict[str, Any]:
@@ -119,10 +117,8 @@ class SingleRun(Strategy):
     def _go_back(self, history: History, fork: Fork, start: int) -> Decision:
         """Go on from an earlier rung, or from the start, lower, with the steps that are left."""
         used = sum(int(known.schedule.change_points[-1]) - known.start for known in history.forks)
-        if (
-            fork.failure and used > history.goal.steps - 2
-        ):  # the last interval is half the run: what failure left of it is needed
-            used = spent(history)
+        if fork.failure and used > history.goal.steps - 2:
+            used = spent(history)  # the last interval is half the run: what failure left of it is needed
         length, rate = start + history.goal.steps - used, min(_ceiling(history), fork.multiplier * _back(fork))
         drops = ((fork.id, "training came apart"),) if fork.alive else ()
         if rate < history.goal.lr_range.low or length < start + 2:

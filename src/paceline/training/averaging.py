@@ -15,6 +15,11 @@ from torch.optim.swa_utils import AveragedModel
 SHARE = 0.15
 
 
+def newest_weight(count: float, share: float = SHARE) -> float:
+    """The weight of the newest of the weights, after `count` updates of the average."""
+    return 1.0 / (1.0 + share * count)
+
+
 def averaged(model: nn.Module, share: float = SHARE) -> AveragedModel:
     """A running average of a model's parameters and buffers."""
     return AveragedModel(model, avg_fn=_towards(share), use_buffers=True)
@@ -24,7 +29,6 @@ def _towards(share: float) -> Callable[[Tensor, Tensor, "Tensor | int"], Tensor]
     def update(average: Tensor, newest: Tensor, count: "Tensor | int") -> Tensor:
         if not average.is_floating_point():
             return newest
-        weight = 1.0 / (1.0 + share * float(count))
-        return torch.lerp(average, newest, weight)
+        return torch.lerp(average, newest, newest_weight(float(count), share))
 
     return update

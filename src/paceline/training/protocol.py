@@ -8,6 +8,11 @@ from paceline.traces import Schedule
 Observation = tuple[int, "float | dict[str, float]"]
 
 
+def by_weights(value: "float | dict[str, float]") -> dict[str, float]:
+    """The values of an observation by the weights they are of; a plain number is of the raw ones."""
+    return value if isinstance(value, dict) else {"raw": value}
+
+
 @runtime_checkable
 class Training(Protocol):
     """One run that can be advanced, copied and continued. Any framework will do.
