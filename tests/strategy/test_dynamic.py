@@ -44,10 +44,10 @@ def test_the_last_challenger_goes_down_since_only_the_tail_is_left() -> None:
 
 def test_two_challengers_of_a_round_go_both_ways_and_stay_within_the_bounds() -> None:
     history, chooser = History(GOAL, (fork(0, 0.9),)), Blind()
-    beliefs, parent = chooser.learn(history, [0, 1000]), history.fork(0)
+    knowledge, parent = chooser.learn(history, [0, 1000]), history.fork(0)
     rates = [0.9]
     for _ in range(2):
-        rates.append(chooser.choose(beliefs, parent, 350, 0.5, rates, ()).rate)
+        rates.append(chooser.choose(knowledge, parent, 350, 0.5, rates, ()).rate)
     assert rates[1:] == pytest.approx([0.9 / 1.6, 0.9 / 1.6**2])  # up would be at the bound, which is taken
 
 

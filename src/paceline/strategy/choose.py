@@ -33,7 +33,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beliefs:
+class Knowledge:
     """What is known when rates are chosen: the models of one decision, fitted once."""
 
     history: History
@@ -47,12 +47,18 @@ class Chooser(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+    def learn(self, history: History, borders: Sequence[int]) -> Knowledge:
         """Fit what the choices of one decision need."""
 
     @abstractmethod
     def choose(
-        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+        self,
+        knowledge: Knowledge,
+        parent: Fork,
+        stop: int,
+        alpha: float,
+        others: Sequence[float],
+        guards: Sequence[Guard],
     ) -> Choice:
         """The rate of a clone of `parent` up to step `stop`, given the rates that other forks run at."""
 
@@ -83,16 +89,22 @@ class Blind(Chooser):
         if self.factor <= 1:
             raise InputError(f"factor must be above 1, got {self.factor}: a clone needs a rate of its own")
 
-    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+    def learn(self, history: History, borders: Sequence[int]) -> Knowledge:
         """Nothing to learn."""
-        return Beliefs(history, None, None)
+        return Knowledge(history, None, None)
 
     def choose(
-        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+        self,
+        knowledge: Knowledge,
+        parent: Fork,
+        stop: int,
+        alpha: float,
+        others: Sequence[float],
+        guards: Sequence[Guard],
     ) -> Choice:
         """The nearest rate that nobody runs at, on the promising side first."""
-        goal = beliefs.history.goal
-        bounds, side = goal.lr_range, -1 if stop == goal.steps else self._side(beliefs.history, parent)
+        goal = knowledge.history.goal
+        bounds, side = goal.lr_range, -1 if stop == goal.steps else self._side(knowledge.history, parent)
         powers = np.array([side, -side, 2 * side, -2 * side])
         rates = np.clip(parent.multiplier * self.factor**powers, bounds.low, bounds.high)
         taken = np.array([*others, parent.multiplier])
@@ -125,7 +137,7 @@ class ByModel(Chooser):
         if self.order not in (1, 2, 3) or self.inducing < 1:
             raise InputError(f"expected order 1, 2 or 3 and inducing above 0, got {self.order} and {self.inducing}")
 
-    def learn(self, history: History, borders: Sequence[int]) -> Beliefs:
+    def learn(self, history: History, borders: Sequence[int]) -> Knowledge:
         """Fit the trace model, and the failure classifier where something has failed."""
         traces = history.traces()
         lowest = np.nanmin(np.concatenate([trace.values for trace in traces]))
@@ -144,22 +156,28 @@ class ByModel(Chooser):
                 lr=history.goal.lr_range,
             )
         except (InputError, FitError):
-            return Beliefs(history, None, None)  # nothing to learn from yet: every run failed at once
+            return Knowledge(history, None, None)  # nothing to learn from yet: every run failed at once
         failures = model.fit_failures() if model.failed().any() else None
-        return Beliefs(history, model, failures)
+        return Knowledge(history, model, failures)
 
     def choose(
-        self, beliefs: Beliefs, parent: Fork, stop: int, alpha: float, others: Sequence[float], guards: Sequence[Guard]
+        self,
+        knowledge: Knowledge,
+        parent: Fork,
+        stop: int,
+        alpha: float,
+        others: Sequence[float],
+        guards: Sequence[Guard],
     ) -> Choice:
         """Maximise the quantile over the admitted candidates."""
-        if beliefs.model is None or parent.trace is None:
-            blind = Blind().choose(beliefs, parent, stop, alpha, others, guards)
+        if knowledge.model is None or parent.trace is None:
+            blind = Blind().choose(knowledge, parent, stop, alpha, others, guards)
             return replace(blind, reason=f"{blind.reason}, since there is no model yet")
-        goal, value = beliefs.history.goal, parent.recent()
+        goal, value = knowledge.history.goal, parent.recent()
         rates = candidates(goal, parent)
-        situation = Situation(parent.multiplier, value, tuple(others), alpha, beliefs.model, beliefs.failures)
+        situation = Situation(parent.multiplier, value, tuple(others), alpha, knowledge.model, knowledge.failures)
         allowed = admitted(rates, situation, guards)
-        quantile = beliefs.model.quantile(alpha, rates, start=parent.trace, stop=stop)
+        quantile = knowledge.model.quantile(alpha, rates, start=parent.trace, stop=stop)
         score = np.where(allowed, goal.objective.sign * quantile, -np.inf)
         best = int(np.argmax(score))
         details: dict[str, Any] = {
@@ -170,8 +188,8 @@ class ByModel(Chooser):
                 "admitted": allowed,
             }
         }
-        if beliefs.failures is not None:
-            probability = beliefs.failures.probability(beliefs.model.failure_inputs(value, rates))
+        if knowledge.failures is not None:
+            probability = knowledge.failures.probability(knowledge.model.failure_inputs(value, rates))
             details["p_fail"] = {"rates": rates, "probability": probability}
         score_text = f"its {alpha:.2g}-quantile at step {stop}, {quantile[best]:.4g}"
         reason = f"{score_text}, is the best of {int(allowed.sum())} admitted rates"

@@ -13,7 +13,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
-from paceline.strategy.choose import Beliefs, Blind, ByModel, Choice, Chooser
+from paceline.strategy.choose import Knowledge, Blind, ByModel, Choice, Chooser
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
@@ -178,8 +178,8 @@ class Dynamic(Strategy):
         first = self._protected(history, best)
         kept = [first, *(fork for fork in ranked if fork.id != first.id)][: rung.forks - rung.clones]
         clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
-        beliefs = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
-        builder = _Round(history, step, stop, beliefs, self)
+        knowledge = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
+        builder = _Round(history, step, stop, knowledge, self)
         for fork in kept:
             if self._retunes(rung):
                 builder.retune(fork, self.alphas[len(builder.proposals) % len(self.alphas)])
@@ -217,8 +217,8 @@ class Dynamic(Strategy):
 class _Round:
     """The proposals of one decision, as they are put together."""
 
-    def __init__(self, history: History, start: int, stop: int, beliefs: Beliefs | None, strategy: Dynamic) -> None:
-        self.history, self.start, self.stop, self.beliefs, self.strategy = history, start, stop, beliefs, strategy
+    def __init__(self, history: History, start: int, stop: int, knowledge: Knowledge | None, strategy: Dynamic) -> None:
+        self.history, self.start, self.stop, self.knowledge, self.strategy = history, start, stop, knowledge, strategy
         self.proposals: list[Proposal] = []
         self.reasons: list[str] = []
         self.details: dict[str, Any] = {}
@@ -268,9 +268,9 @@ class _Round:
         drops = tuple({**behind, **led}.items())
         values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
         self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
-        if self.beliefs is not None and self.beliefs.model is not None:
-            self.details["forecast"] = forecasts(self.beliefs.model, self.history, self.proposals)
-            self.details["surface"] = surface(self.beliefs.model)
+        if self.knowledge is not None and self.knowledge.model is not None:
+            self.details["forecast"] = forecasts(self.knowledge.model, self.history, self.proposals)
+            self.details["surface"] = surface(self.knowledge.model)
         return Decision(
             tuple(self.proposals),
             drops,
@@ -280,10 +280,10 @@ class _Round:
         )
 
     def _choose(self, parent: Fork, alpha: float) -> Choice:
-        assert self.beliefs is not None
+        assert self.knowledge is not None
         strategy = self.strategy
         others = [p.schedule.multipliers[-1] for p in self.proposals]
-        return strategy.chooser.choose(self.beliefs, parent, self.stop, alpha, others, strategy.guards)
+        return strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
 
     def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
         schedule = past.schedule.extend(rate, self.stop)
