@@ -13,7 +13,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
-from paceline.strategy.choose import Knowledge, Blind, ByModel, Choice, Chooser
+from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
