@@ -8,6 +8,7 @@ and `posterior` fit, `paths` and `quantiles` predict.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, overload
 
 import numpy as np
 import torch
@@ -18,7 +19,8 @@ from paceline.errors import InputError
 from paceline.model.failure import FailureModel, failed_intervals
 from paceline.model.forecast import Forecast
 from paceline.model.frame import Ahead, Frame, Intervals, StartLaw, cutting_for
-from paceline.model.kernels import Hyperparameters
+from paceline.model.kernels import Hyperparameters, covariance
+from paceline.model.law import LawModel
 from paceline.model.level import level_now
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
@@ -70,11 +72,13 @@ class TraceModel:
     start_law: StartLaw
     centre: Float[Tensor, "p"]
 
+    @overload
     @classmethod
     def fit(
         cls,
         traces: Sequence[Trace],
         *,
+        mean: Literal["constant"] = "constant",
         intervals: Intervals = None,
         clock: ClockName = "step",
         link: "str | Link" = "linear",
@@ -85,11 +89,35 @@ class TraceModel:
         anchor_noise: bool = True,
         random_effect: bool = True,
         watch: "Callable[[float], None] | None" = None,
-    ) -> "TraceModel":
+    ) -> "TraceModel": ...
+
+    @overload
+    @classmethod
+    def fit(cls, traces: Sequence[Trace], *, mean: Literal["law"], tasks: int | None = None) -> LawModel: ...
+
+    @classmethod
+    def fit(
+        cls,
+        traces: Sequence[Trace],
+        *,
+        mean: str = "constant",
+        intervals: Intervals = None,
+        clock: ClockName = "step",
+        link: "str | Link" = "linear",
+        order: int = 1,
+        inducing: int = 150,
+        tasks: int | None = None,
+        lr: "tuple[float, float] | LearningRateRange | None" = None,
+        anchor_noise: bool = True,
+        random_effect: bool = True,
+        watch: "Callable[[float], None] | None" = None,
+    ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
 
         Args:
             traces: recorded runs; a fork counts only what it observed itself, so pass its parent too.
+            mean: "constant", the paper's model of the next interval; or "law", which forecasts whole runs under other
+                schedules and plans with them. The law takes no other setting than `tasks`.
             intervals: how many equal intervals, or the change points themselves; by default each run is cut where its
                 own schedule changes, and into twenty equal intervals where it does not.
             clock: "step", or "log" for a clock that starts at 1 % of the run.
@@ -103,6 +131,10 @@ class TraceModel:
             watch: called with the bound after each evaluation of the hyperparameters.
         """
         traces = _checked(traces)
+        if mean == "law":
+            return fit_law(traces, tasks)
+        if mean != "constant":
+            raise InputError(f'mean must be "constant" or "law", got {mean!r}')
         if order not in (1, 2, 3):
             raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
         cutting = cutting_for(traces, intervals, clock, order)
@@ -381,6 +413,19 @@ class TraceModel:
 
     def _noise_variance(self) -> Float[Tensor, ""]:
         return self.likelihood.noise(self.posterior.row_mean, self.posterior.row_variance)
+
+
+def fit_law(traces: Sequence[Trace], tasks: int | None) -> LawModel:
+    """The law, with tasks as alike as their embeddings in the paper's model are close."""
+    if tasks is None:
+        return LawModel.fit(traces)
+    names = tuple(sorted({trace.task for trace in traces}))
+    narx = TraceModel.fit(traces, tasks=tasks, intervals=10, clock="log")
+    number = torch.arange(len(names), dtype=torch.float64)
+    place = torch.zeros(len(names), 2, dtype=torch.float64)
+    hyper = narx.posterior.hyper
+    alike = covariance(hyper, torch.cat([place, number[:, None]], 1), torch.cat([place, number[:, None]], 1))[0]
+    return LawModel.fit(traces, tasks=names, alike=(alike / hyper.variance[0]).detach().numpy())
 
 
 def _checked(traces: Sequence[Trace]) -> list[Trace]:

@@ -1,0 +1,78 @@
+"""What the law misses: a Gaussian process on the relative residual, loss / law - 1.
+
+Four parts, each with a scale of its own, multiplied by how far behind the best a run is:
+
+- shared by all runs at the same step and rate: Matern-1/2 (independent increments) in log step and log rate. It holds
+  what the form of the law gets wrong, and grows away from what was observed;
+- of one run: a constant (its luck), and an Ornstein-Uhlenbeck process in log steps, as large as the run moves fast (a
+  run that is ahead in time is ahead by a slope). Forks share it with their parents up to where they were cloned, and
+  forget it along the tree;
+- beyond the last step seen, an error proportional to the progress still to be made;
+- noise of each observation.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+AHEAD = 0.2  # relative error of progress beyond the last step seen
+STEADY = 0.2  # least speed of a run that its own process scales with, in units of a typical one
+# log scales (shared, log step, log10 rate, luck, own, own length, noise): priors; of the 1st, 4th, 5th, 7th in spans
+CENTRE = np.log([0.2, 1.0, 1.0, 0.003, 0.02, 0.3, 0.02])
+SPREAD = np.array([0.3, 0.2, 0.2, 0.7, 0.7, 0.5, 2.0])
+IN_SPANS = np.array([1, 0, 0, 1, 1, 0, 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where residuals are looked at: log step, log10 rate, speed in units of a typical one, weight, run and task.
+
+    `ahead` is the progress to be made since the last step that any run was seen at, 0 up to there.
+    """
+
+    log_step: Float[np.ndarray, "rows"]
+    log10_lr: Float[np.ndarray, "rows"]
+    speed: Float[np.ndarray, "rows"]
+    behind: Float[np.ndarray, "rows"]
+    ahead: Float[np.ndarray, "rows"]
+    run: np.ndarray
+    task: np.ndarray
+
+
+def prior_centre(span: float) -> Float[np.ndarray, "7"]:
+    """Centre of the prior of the log scales."""
+    return CENTRE + IN_SPANS * np.log(span)
+
+
+def covariance(
+    log_scales: Float[np.ndarray, "7"],
+    one: Places,
+    other: Places,
+    splits: Float[np.ndarray, "runs runs"],
+    alike: Float[np.ndarray, "tasks tasks"],
+) -> Float[np.ndarray, "rows others"]:
+    """Covariance of residuals without the noise.
+
+    Args:
+        log_scales: of the parts.
+        one: where.
+        other: and where.
+        splits: log of the step until which two runs were one.
+        alike: correlation between tasks of what is shared.
+    """
+    shared, in_step, in_rate, luck, own, length, _ = np.exp(log_scales)
+    gap = np.hypot(
+        np.subtract.outer(one.log_step, other.log_step) / in_step,
+        np.subtract.outer(one.log10_lr, other.log10_lr) / in_rate,
+    )
+    total = shared**2 * np.exp(-gap) * alike[np.ix_(one.task, other.task)]
+    until = splits[np.ix_(one.run, other.run)]
+    related = np.isfinite(until) | (until > 0)
+    least = np.minimum.outer(one.log_step, other.log_step)
+    apart = np.abs(np.subtract.outer(one.log_step, other.log_step))
+    # on different branches the way leads over the point where they parted
+    way = apart + 2 * np.where(related & (least > until), least - np.where(np.isfinite(until), until, 0.0), 0.0)
+    total += related * (luck**2 + own**2 * np.outer(one.speed, other.speed) * np.exp(-way / length))
+    total += AHEAD**2 * np.outer(one.ahead, other.ahead)
+    return total * np.outer(one.behind, other.behind)

@@ -1,0 +1,290 @@
+"""The trace model with the law as its mean: forecasts of whole runs under schedules that nobody has run.
+
+loss = law(state of the run) x (1 + misfit) + noise. `fit` learns both from traces; draws carry the uncertainty of the
+law's parameters, how runs differ, and what the law misses. Everything that comes out is in the user's units.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model.forecast import Forecast
+from paceline.model.law import misfit
+from paceline.model.law.fit import DRAWS, Fitted, Problem, fit
+from paceline.model.law.misfit import Places
+from paceline.model.law.rows import Units, observed, rows_of, split, stretches, used
+from paceline.model.law.state import Pieces
+from paceline.model.law.terms import progress, terms
+from paceline.model.linalg import few_threads, tensor
+from paceline.traces import Schedule, Trace
+
+if TYPE_CHECKING:
+    from paceline.model.law.plan import Planned
+
+KNOWN_ROWS = 20  # of a run that was not fitted, which a forecast goes on from
+FARTHEST = 3.0  # most that a residual may move the logarithm of a forecast
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LawModel:
+    """A fitted law with its misfit; `TraceModel.fit(traces, mean="law")` makes one.
+
+    >>> steps = np.arange(10, 201, 10)
+    >>> traces = [Trace(steps, 1 + (lr * steps) ** -0.5, Schedule.constant(lr, 200)) for lr in (0.003, 0.03)]
+    >>> model = LawModel.fit(traces)
+    >>> forecast = model.forecast(Schedule.of("cosine", 0.03, 400), steps=[300, 400])
+    >>> bool(forecast.quantile(0.1)[1] < forecast.median[1] < forecast.quantile(0.9)[1])
+    True
+    """
+
+    traces: tuple[Trace, ...]
+    tasks: tuple[str, ...]
+    fitted: Fitted
+
+    @classmethod
+    def fit(
+        cls,
+        traces: Sequence[Trace],
+        *,
+        tasks: "tuple[str, ...]" = (),
+        alike: "Float[np.ndarray, 'tasks tasks'] | None" = None,
+        start: "LawModel | None" = None,
+    ) -> "LawModel":
+        """Fit to traces of one objective, from a single one to hundreds.
+
+        Args:
+            traces: recorded runs; forks take the state of their parents along.
+            tasks: names of the tasks, where each has coefficients of its own around shared ones.
+            alike: correlation between tasks of what the law misses.
+            start: a model of fewer observations, to begin from.
+        """
+        units = Units.of(traces)
+        rows = rows_of(traces, units, tasks)
+        if rows is None:
+            raise InputError(
+                f"expected at least one finite value after the first step, got none in {len(traces)} run(s): "
+                "record values as the run goes"
+            )
+        known = used(traces, units)
+        splits = np.array([[split(a, b) for b in known] for a in known])
+        between = np.eye(max(1, len(tasks))) if alike is None else alike
+        with few_threads():
+            fitted = fit(Problem(rows, units, splits, between), start=None if start is None else start.fitted)
+        return cls(tuple(traces), tasks, fitted)
+
+    def update(self, traces: Sequence[Trace]) -> "LawModel":
+        """The model with further runs, or longer ones of the same name; starts from this one."""
+        fresh = {trace.name for trace in traces if trace.name}
+        kept = [trace for trace in self.traces if trace.name not in fresh]
+        return LawModel.fit(
+            [*kept, *traces], tasks=self.tasks, alike=self.fitted.problem.alike if self.tasks else None, start=self
+        )
+
+    @property
+    def units(self) -> Units:
+        """Units of losses, rates and S."""
+        return self.fitted.problem.units
+
+    @property
+    def noise(self) -> float:
+        """Relative deviation of one observation."""
+        return float(np.exp(self.fitted.log_scales[6]))
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What these runs cannot tell, in words."""
+        rates = [10 ** self.fitted.problem.rows.log10_lr[self.fitted.problem.rows.run == i] for i in self._runs()]
+        words = list[str]()
+        if len({float(f"{np.median(r):.2g}") for r in rates}) == 1:
+            words.append("all runs had the same rate: what another rate would do is a guess")
+        if max(float(r.max() / r.min()) for r in rates) < 1.5:
+            words.append("no run has changed its rate yet: how fast a lower rate pays off is a guess")
+        return tuple(words)
+
+    def _runs(self) -> range:
+        return range(len(self.fitted.problem.splits))
+
+    def forecast(
+        self,
+        schedule: Schedule,
+        steps: "Sequence[int] | Int[np.ndarray, 'steps'] | None" = None,
+        *,
+        start: Trace | None = None,
+        task: str | None = None,
+        draws: int = 1000,
+        noise: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> Forecast:
+        """Forecast a run under a schedule; arguments as in `TraceModel.forecast`."""
+        begin = 0 if start is None else start.last_step
+        if steps is None:
+            steps = np.unique(np.geomspace(max(begin + 1, self.units.first_step), schedule.steps, 50).astype(int))
+        at = np.atleast_1d(np.asarray(steps, dtype=int))
+        if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < max(begin, 1):
+            raise InputError(
+                f"steps to forecast must increase and lie at or after step {max(begin, 1)}, where the run stands, "
+                f"got {at.tolist()[:5]}"
+            )
+        if draws < 1:
+            raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
+        random = torch.Generator().manual_seed(0) if generator is None else generator
+        with few_threads():
+            law, mean, root = self._ahead(schedule, at, start, self.task_number(task if start is None else start.task))
+        which = torch.arange(draws) % DRAWS
+        normals = torch.randn(draws, root.shape[1], dtype=torch.float64, generator=random)
+        exponent = (mean[which] + normals @ root.T).clamp(-FARTHEST, FARTHEST)
+        if noise:
+            exponent = exponent + self.noise * torch.randn(exponent.shape, dtype=torch.float64, generator=random)
+        return Forecast(at, self.units.values((law[which] * torch.exp(exponent)).numpy()))
+
+    def final(
+        self,
+        schedules: Sequence[Schedule],
+        *,
+        start: Trace | None = None,
+        task: str | None = None,
+        draws: int = DRAWS,
+        seed: int = 0,
+    ) -> Float[np.ndarray, "draws schedules"]:
+        """Draws of the value at the end of each schedule, without noise; draw i is of the same world for all."""
+        return np.stack(
+            [
+                self.forecast(
+                    schedule,
+                    [schedule.steps],
+                    start=start,
+                    task=task,
+                    draws=draws,
+                    noise=False,
+                    generator=torch.Generator().manual_seed(seed),
+                ).draws[:, 0]
+                for schedule in schedules
+            ],
+            axis=1,
+        )
+
+    def quantile(
+        self, alpha: float, rates: "Sequence[float] | np.ndarray", *, start: Trace, stop: int
+    ) -> Float[np.ndarray, "candidates"]:
+        """The alpha-quantile at step `stop` for each candidate rate or multiplier; see `TraceModel.quantile`."""
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha must lie in (0, 1), got {alpha}")
+        level = alpha if self.units.sign > 0 else 1 - alpha
+        past = start.schedule
+        ahead = [past.join(Schedule([r], [0, past.steps], base=past.base), start.last_step) for r in map(float, rates)]
+        forecasts = [self.forecast(s, [stop], start=start, draws=DRAWS, noise=False) for s in ahead]
+        return np.array([forecast.quantile(level)[0] for forecast in forecasts])
+
+    def plan(
+        self,
+        *,
+        steps: int,
+        lr: "tuple[float, float]",
+        start: Trace | None = None,
+        family: str = "shape",
+        quantile: float = 0.5,
+        task: str | None = None,
+        intervals: int = 10,
+    ) -> "Planned":
+        """The schedule with the best forecast at its end; see `plan.plan`."""
+        from paceline.model.law.plan import plan  # it needs this module
+
+        with few_threads():
+            return plan(
+                self,
+                steps=steps,
+                lr=lr,
+                start=start,
+                family=family,
+                quantile=quantile,
+                task=task,
+                intervals=intervals,
+            )
+
+    def task_number(self, task: str | None) -> int:
+        """Number of a task, 0 where there are none."""
+        if not self.tasks:
+            return 0
+        if task not in self.tasks:
+            raise InputError(f"task must be one of those fitted, {list(self.tasks)}, got {task!r}: name the run's task")
+        return self.tasks.index(task)
+
+    def law(self, pieces: Pieces, task: int) -> Float[Tensor, "draws steps"]:
+        """The law at the steps of a schedule, for each draw of its parameters; differentiable in the rates."""
+        fitted, units = self.fitted, self.units
+        shapes, coefficients = tensor(fitted.shapes), tensor(fitted.draws[:, task])
+        noise = pieces.noise(shapes[:, 2], units.reference, units.largest)
+        columns = terms(shapes, pieces.summed()[0], noise, units.largest)
+        return (columns @ coefficients[..., None])[..., 0]
+
+    def _ahead(
+        self, schedule: Schedule, at: Int[np.ndarray, "steps"], start: Trace | None, task: int
+    ) -> tuple[Float[Tensor, "draws steps"], Float[Tensor, "draws steps"], Float[Tensor, "steps steps"]]:
+        """The law ahead, and mean and a square root of the covariance of log(loss / law) given all observations."""
+        before, losses, counts = self._unseen(start)
+        steps = np.concatenate([before, at])
+        if len(before) and before[-1] == at[0]:  # the level now, as a forecast: seen with noise
+            steps = np.concatenate([before, at[1:]])
+        pieces = Pieces.of(schedule, np.unique(steps))
+        law = self.law(pieces, task)
+        places = self._places(pieces, np.unique(steps), task)
+        fitted = self.fitted
+        mine = np.array([-np.inf if start is None else split(start, t) for t in used(self.traces, self.units)])
+        splits = np.vstack([np.column_stack([fitted.problem.splits, mine]), np.append(mine, np.inf)])
+        alike = fitted.problem.alike
+        cross = misfit.covariance(fitted.log_scales, places, fitted.places, splits, alike) @ fitted.white.T
+        covariance = misfit.covariance(fitted.log_scales, places, places, splits, alike) - cross @ cross.T
+        mean = fitted.residuals @ cross.T
+        k = len(before)
+        if k:
+            seen = covariance[:k, :k] + np.diag(self.noise**2 / counts) + 1e-12 * np.eye(k)
+            gain = np.linalg.solve(seen, covariance[:k]).T
+            mean = mean + (np.log(losses / law.numpy()[:, :k]) - mean[:, :k]) @ gain.T
+            covariance = covariance - gain @ covariance[:k]
+        keep = len(places.run) - len(at)
+        values, vectors = np.linalg.eigh(covariance[keep:, keep:])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return law[:, keep:], tensor(mean[:, keep:]), tensor(root)
+
+    def _places(self, pieces: Pieces, steps: Int[np.ndarray, "steps"], task: int) -> Places:
+        fitted, units = self.fitted, self.units
+        shape, coefficients = tensor(fitted.shape), tensor(fitted.coefficients[task])
+        summed = pieces.summed()[0]
+        columns = terms(shape, summed, pieces.noise(shape[2:3], units.reference, units.largest)[0], units.largest)
+        slope = progress(shape, coefficients, summed, columns, units.largest).numpy()
+        log_step, ones = np.log(steps), np.ones(len(steps))
+        last = max(float(fitted.places.log_step.max()), 0.0)
+        return Places(
+            log_step,
+            np.log10(pieces.last.numpy()),
+            np.maximum(slope / fitted.speed, misfit.STEADY),
+            ones,
+            np.maximum(0.0, log_step - last) * slope,
+            np.full(len(steps), len(fitted.problem.splits)),
+            np.full(len(steps), task),
+        )
+
+    def _unseen(self, start: Trace | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps, losses and counts of a run so far that the fit has not seen, thinned."""
+        nothing = np.zeros(0, dtype=int), np.zeros(0), np.zeros(0)
+        if start is None:
+            return nothing
+        until = [np.exp(split(start, trace)) for trace in self.traces]
+        seen = max((min(u, float(t.last_step)) for u, t in zip(until, self.traces, strict=True)), default=0.0)
+        steps, losses = observed(replace(start, failed=True), self.units, whole=True)
+        fresh = steps > seen
+        if not fresh.any():
+            return nothing
+        stretch = stretches(steps[fresh], KNOWN_ROWS)
+        count = np.bincount(stretch).astype(float)
+        return (
+            (np.bincount(stretch, steps[fresh]) / count).astype(int),
+            np.bincount(stretch, losses[fresh]) / count,
+            count,
+        )

@@ -1,0 +1,197 @@
+"""What the law is fitted to: runs as a few rows each, means over stretches that are equal in log steps.
+
+A fork's rows are its own; up to where it was cloned it is its parent, and `splits` says for two runs until when they
+were one. Rows carry how far a run is behind the best one at that step: what is far behind counts less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from paceline.model.law.state import Pieces
+from paceline.model.law.terms import HIGHEST, LOWEST
+from paceline.model.linalg import tensor
+from paceline.traces import Trace
+from paceline.traces.trace import is_sound
+
+PER_RUN, MOST = 40, 1200  # rows of a run, rows in all
+FIRST = 0.01  # the share of a run from which on it is read: before, the clock is not yet log steps
+WINDOW = 0.3  # of the running mean that says how high a run is, in log steps either way
+NODES = LOWEST + (HIGHEST - LOWEST) * (1 - np.cos(np.pi * np.arange(12) / 11)) / 2
+
+
+def weights(g: float) -> Float[np.ndarray, "nodes"]:
+    """Of the values at NODES, so that their sum is the value at g (Lagrange's polynomial, barycentric form)."""
+    gap = g - NODES
+    if np.abs(gap).min() < 1e-12:
+        return (np.abs(gap) < 1e-12).astype(float)
+    signs = (-1.0) ** np.arange(len(NODES))
+    signs[[0, -1]] /= 2
+    return signs / gap / np.sum(signs / gap)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of all runs, one after the other.
+
+    Args:
+        loss: mean of the observations behind a row, as a positive loss.
+        level: mean of a running mean of the run, free of most noise.
+        behind: level over that of the best run at the step, at least 1.
+        count: observations behind the row.
+        log_step, log10_lr: where and at which rate.
+        summed: S.
+        noise: N at each node of g.
+        run, task: numbers.
+    """
+
+    loss: Float[np.ndarray, "rows"]
+    level: Float[np.ndarray, "rows"]
+    behind: Float[np.ndarray, "rows"]
+    count: Float[np.ndarray, "rows"]
+    log_step: Float[np.ndarray, "rows"]
+    log10_lr: Float[np.ndarray, "rows"]
+    summed: Float[Tensor, "rows"]
+    noise: Float[Tensor, "nodes rows modes"]
+    run: Int[np.ndarray, "rows"]
+    task: Int[np.ndarray, "rows"]
+
+    @property
+    def span(self) -> float:
+        """Deviation of the log loss: how much there is to explain."""
+        return max(float(np.log(self.level).std()), 0.01)
+
+    @property
+    def typical(self) -> float:
+        """A typical loss."""
+        return float(np.median(self.level))
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """From the user's values to a positive loss: loss = -sign value - floor; and what scales rates and S.
+
+    A loss that is positive is taken as it is. Any other gets a floor as far below its best value as values spread.
+    """
+
+    sign: float
+    floor: float
+    largest: float
+    reference: float
+    first_step: int
+
+    @classmethod
+    def of(cls, traces: Sequence[Trace]) -> "Units":
+        """Units in which these runs are easy to describe."""
+        sign = traces[0].objective.sign
+        losses = -sign * np.concatenate([trace.values[is_sound(trace.values)] for trace in traces])
+        low, high = float(losses.min()), float(losses.max())
+        floor = 0.0 if low > 0 else low - max(high - low, 1e-9 * abs(low), 1e-12)
+        ends = [Pieces.of(trace.schedule, np.array([max(trace.last_step, 1)])) for trace in traces]
+        largest = max(float(pieces.summed()[0][-1]) for pieces in ends)
+        reference = max(float(pieces.rates.max()) for pieces in ends)
+        whole = max(max(trace.schedule.steps, trace.last_step) for trace in traces)
+        return cls(sign, floor, largest, reference, max(1, int(FIRST * whole)))
+
+    def loss(self, values: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+        """User's values -> positive loss."""
+        return -self.sign * values - self.floor
+
+    def values(self, loss: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """The inverse of `loss`."""
+        return -self.sign * (loss + self.floor)
+
+
+def observed(trace: Trace, units: Units, *, whole: bool = False) -> tuple[Int[np.ndarray, "n"], Float[np.ndarray, "n"]]:
+    """Steps and losses that can be learnt from: the trace's own, or with `whole` also its ancestors'."""
+    steps, values = trace.path() if whole else (trace.steps, trace.values)
+    loss = units.loss(np.where(is_sound(values), values, np.nan))
+    good = (steps >= units.first_step) & (loss > 0)
+    if not good.any() and (steps > 0).any():  # a run that has only just begun
+        good = (steps > 0) & (loss > 0)
+    return steps[good], loss[good]
+
+
+def stretches(steps: Int[np.ndarray, "n"], most: int) -> Int[np.ndarray, "n"]:
+    """Number of the stretch that each step lies in; stretches are equal in log steps, empty ones are left out."""
+    at = np.log(steps)
+    width = max((at[-1] - at[0]) / most, 1e-9)
+    return np.unique(np.minimum(((at - at[0]) / width).astype(int), most - 1), return_inverse=True)[1]
+
+
+def running_mean(steps: Int[np.ndarray, "n"], loss: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+    """Mean over a window in log steps."""
+    at, total = np.log(steps), np.concatenate([[0.0], np.cumsum(loss)])
+    low, high = np.searchsorted(at, at - WINDOW), np.searchsorted(at, at + WINDOW, side="right")
+    return (total[high] - total[low]) / (high - low)
+
+
+def rows_of(traces: Sequence[Trace], units: Units, tasks: Sequence[str]) -> Rows | None:
+    """Rows of these runs, None where nothing was observed; a run that failed is read as long as it did not."""
+    known = [(trace, *observed(trace, units)) for trace in traces]
+    known = [(trace, steps, loss) for trace, steps, loss in known if len(steps)]
+    if not known:
+        return None
+    levels = [running_mean(steps, loss) for _, steps, loss in known]
+    per_run = max(4, min(PER_RUN, MOST // len(known)))
+    nodes, parts = tensor(NODES), list[tuple[Tensor, Tensor, np.ndarray]]()
+    for number, ((trace, steps, loss), level) in enumerate(zip(known, levels, strict=True)):
+        task = tasks.index(trace.task) if tasks else 0
+        rivals = [
+            np.interp(steps, other, high, left=np.inf, right=np.inf)
+            for (rival, other, _), high in zip(known, levels, strict=True)
+            if not tasks or rival.task == trace.task
+        ]
+        behind = np.maximum(1.0, level / np.min([level, *rivals], axis=0))
+        stretch = stretches(steps, per_run)
+        mean = np.zeros((stretch[-1] + 1, len(steps)))
+        mean[stretch, np.arange(len(steps))] = 1.0
+        count = mean.sum(1)
+        mean /= count[:, None]
+        pieces = Pieces.of(trace.schedule, steps)
+        columns = np.stack([loss, level, behind, np.log(steps), np.log10(pieces.last.numpy())])
+        numbers = np.array([[number], [task]]) * np.ones(len(count))
+        noise = pieces.noise(nodes, units.reference, units.largest)
+        average = tensor(mean)
+        parts.append(
+            (average @ pieces.summed()[0], average @ noise, np.concatenate([columns @ mean.T, count[None], numbers]))
+        )
+    loss, level, behind, log_step, log10_lr, count, run, task = np.concatenate([part[2] for part in parts], 1)
+    summed, noise = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts], 1)
+    run, task = run.astype(int), task.astype(int)
+    return Rows(loss, level, behind, count, log_step, log10_lr, summed, noise, run, task)
+
+
+def used(traces: Sequence[Trace], units: Units) -> list[Trace]:
+    """The traces that `rows_of` has rows of, in their order."""
+    return [trace for trace in traces if len(observed(trace, units)[0])]
+
+
+def split(one: Trace, other: Trace) -> float:
+    """Log of the step until which two runs were the same run; infinite for one run, -inf for strangers."""
+    until = -np.inf
+    for (a, end), (b, other_end) in zip(_chain(one), _chain(other), strict=False):
+        if not _is_same(a, b):
+            break
+        until = min(end, other_end)
+        if end != other_end:
+            break
+    return float(np.log(until)) if until > 0 else -np.inf
+
+
+def _chain(trace: Trace) -> list[tuple[Trace, float]]:
+    """The ancestors of a run and itself, oldest first, each with the step at which the run leaves it."""
+    chain, end = list[tuple[Trace, float]](), np.inf
+    current: Trace | None = trace
+    while current is not None:
+        chain.insert(0, (current, end))
+        end, current = float(max(current.fork_step, 1)), current.parent
+    return chain
+
+
+def _is_same(one: Trace, other: Trace) -> bool:
+    return one is other or (bool(one.name) and one.name == other.name and one.task == other.task)

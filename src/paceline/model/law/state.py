@@ -1,0 +1,86 @@
+"""The state of a run under its schedule: the summed rate S, and the noise that a lower rate would anneal.
+
+With v = (lr / reference)^g, per step,
+
+S <- S + lr,   N_i <- v + (N_i - v) exp(-l_i lr),   i = 1..5, and N_6 = v at once.
+
+S is the clock on which training makes progress; the N_i are what differs just after a drop of the rate and long after
+it, at the same loss and rate. N is linear in v, so on a schedule cut into constant pieces k
+
+N_i(t) = sum_k v_k (1 - exp(-l_i dS_k)) exp(-l_i (S(t) - S_k)),
+
+which needs no loop, serves many exponents g at once, and is differentiable in the rates.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from paceline.model.linalg import tensor
+from paceline.traces import Schedule
+
+SPEEDS = np.geomspace(2.0, 400.0, 5)  # l_i, in units of one over the largest S that was fitted
+PIECES = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """A schedule as constant pieces, up to each of some steps.
+
+    Args:
+        rates: rate of each piece.
+        lengths: its length in steps.
+        done: how many pieces are over at each of the steps.
+        last: rate of the last update before each of the steps.
+    """
+
+    rates: Float[Tensor, "pieces"]
+    lengths: Float[Tensor, "pieces"]
+    done: Int[Tensor, "steps"]
+    last: Float[Tensor, "steps"]
+
+    @classmethod
+    def of(cls, schedule: Schedule, steps: Int[np.ndarray, "steps"]) -> "Pieces":
+        """Cut a schedule at these steps (increasing, after 0), at its change points, and finely between."""
+        edges = cut(schedule, steps)
+        inside = (np.arange(4) + 0.5) / 4
+        samples = edges[:-1, None] + np.diff(edges)[:, None] * inside
+        rates = np.asarray(schedule(np.floor(samples))).mean(1)
+        done = np.searchsorted(edges, steps)
+        return cls(tensor(rates), tensor(np.diff(edges)), torch.as_tensor(done), tensor(schedule(steps - 1)))
+
+    def summed(self) -> tuple[Float[Tensor, "steps"], Float[Tensor, "pieces"]]:
+        """S at the steps, and at the end of each piece."""
+        ends = torch.cumsum(self.rates * self.lengths, 0)
+        return ends[self.done - 1], ends
+
+    def noise(
+        self, exponents: Float[Tensor, "draws"], reference: float, largest: float
+    ) -> Float[Tensor, "draws steps modes"]:
+        """N_1..N_5 and v, for each exponent g; `largest` is the S that scales the speeds."""
+        at, ends = self.summed()
+        v = torch.exp(exponents[:, None] * torch.log(self.rates / reference))
+        speeds = tensor(SPEEDS) / largest
+        gap = at[:, None] - ends
+        over = torch.arange(len(ends)) < self.done[:, None]
+        left = torch.exp(-speeds[:, None, None] * gap.clamp_min(0.0)) * over
+        filled = -torch.expm1(-speeds[:, None] * (self.rates * self.lengths))
+        modes = torch.einsum("dp,msp->dsm", v, left * filled[:, None, :])
+        now = torch.exp(exponents[:, None] * torch.log(self.last / reference))
+        return torch.cat([modes, now[..., None]], -1)
+
+
+def cut(schedule: Schedule, steps: Int[np.ndarray, "steps"]) -> Float[np.ndarray, "borders"]:
+    """Borders of the pieces: the steps, what lies between them in equal parts, and the schedule's change points."""
+    parts = max(1, min(4, PIECES // len(steps)))
+    first = max(2, PIECES // 4 if len(steps) < 8 else 33)
+    known = np.concatenate([[0.0], np.asarray(steps, dtype=float)])
+    fine: list[np.ndarray] = [
+        np.linspace(a, b, (first if a == 0 else parts) + 1)[1:] for a, b in pairwise(known.tolist())
+    ]
+    changes = schedule.change_points[(schedule.change_points > 0) & (schedule.change_points < steps[-1])]
+    return np.unique(np.concatenate([[0.0], *fine, changes]))
