@@ -63,7 +63,8 @@ class Proposal:
 class Fork:
     """One fork so far: its schedule, what it observed itself, and whether it lives.
 
-    `last` holds its last values, raw and averaged, and `closing` the means of its last five.
+    `trace` is of the weights the objective reads, `raw` of raw weights where these were observed. `last` holds its last
+    values, raw and averaged, and `closing` the means of its last five.
     """
 
     id: int
@@ -71,6 +72,7 @@ class Fork:
     start: int
     schedule: Schedule
     trace: Trace | None = None
+    raw: Trace | None = None
     last: dict[str, float] = field(default_factory=dict[str, float])
     closing: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True

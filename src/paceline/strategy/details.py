@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from paceline.model import TraceModel
+from paceline.model.law import LawModel
 from paceline.model.linalg import tensor
 from paceline.model.paths import latent_input
 from paceline.strategy.base import History, Proposal
@@ -18,14 +19,17 @@ QUANTILES, DRAWS, POINTS = (0.05, 0.5, 0.95), 200, 5
 VALUES, RATES = 12, 24
 
 
-def forecasts(model: TraceModel, history: History, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
-    """The 90 % band of each proposal's trace, at a handful of steps up to the next decision."""
+def forecasts(
+    model: "TraceModel | LawModel", history: History, proposals: Sequence[Proposal], *, to_the_end: bool = False
+) -> list[dict[str, Any]]:
+    """The 90 % band of each proposal's trace, at a handful of steps up to the next decision, or of raw values to T."""
     bands = list[dict[str, Any]]()
     for p in proposals:
-        past = history.fork(p.fork if p.parent is None else p.parent).trace
+        before = history.fork(p.fork if p.parent is None else p.parent)
+        past, stop = (before.raw, history.goal.steps) if to_the_end else (before.trace, p.stop)
         if past is None:
             continue
-        steps = np.unique(np.linspace(p.start, p.stop, POINTS + 1).round().astype(int)[1:])
+        steps = np.unique(np.linspace(p.start, stop, POINTS + 1).round().astype(int)[1:])
         random = torch.Generator().manual_seed(p.fork)
         ahead = model.forecast(p.schedule, steps[steps > past.last_step], start=past, draws=DRAWS, generator=random)
         low, median, high = np.quantile(ahead.draws, QUANTILES, axis=0)

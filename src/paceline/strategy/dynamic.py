@@ -16,6 +16,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
+from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Look, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
@@ -37,6 +38,8 @@ class Dynamic(Strategy):
         smooth: share of an interval's last observations that a fork's value is the mean of; 0 takes the last one.
         first: the rates of the first forks; by default on a grid.
         centred: the grid of first rates at the middles of equal parts of the bounds, not from bound to bound.
+        look: "now" judges forks by where they stand; "final" lets the law's forecast of their end overrule that.
+        max_change: largest change of a rate, in decades, that the law may choose.
     """
 
     plan: Plan
@@ -49,12 +52,18 @@ class Dynamic(Strategy):
     smooth: float = 0.0
     first: tuple[float, ...] = ()
     centred: bool = True
+    look: Look = "now"
+    max_change: float = 0.45
 
     def __post_init__(self) -> None:
         if self.first and len(self.first) != self.plan.first:
             raise InputError(f"first must name {self.plan.first} rates, one per fork, got {len(self.first)}")
         if not self.alphas or not all(0 < alpha < 1 for alpha in self.alphas):
             raise InputError(f"alphas must be quantile orders in (0, 1), got {self.alphas}")
+        if self.look not in ("now", "final"):
+            raise InputError(
+                f'look must be "now" or "final", got {self.look!r}: judge forks now, or by their forecast end'
+            )
 
     @classmethod
     def greedy(
@@ -91,13 +100,15 @@ class Dynamic(Strategy):
         forks: int | None = None,
         base: Shape | None = None,
         choose: str = "blind",
+        look: Look = "now",
         max_change: float = 0.45,
         min_separation: float = 0.12,
         first: Sequence[float] = (),
     ) -> "Dynamic":
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
-        `max_change` and `min_separation`, in decades, restrict what `choose="model"` chooses from.
+        `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
+        half a second a decision. `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
@@ -106,13 +117,15 @@ class Dynamic(Strategy):
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         return cls(
-            plan=plan,
+            plan=with_looks(plan) if look == "final" else plan,
             base=WarmupStableDecay(warmup=0.02, decay=0.7) if base is None else base,
             chooser=choosers[choose],
             guards=(MaxChange(max_change), MinSeparation(min_separation), FailureGuard()),
             alphas=(0.5, 0.9),
             smooth=0.34,
             first=tuple(first),
+            look=look,
+            max_change=max_change,
         )
 
     def objective(self, objective: Objective) -> Objective:
@@ -132,7 +145,10 @@ class Dynamic(Strategy):
             "base": self.base.to_json(),
             "chooser": {"name": self.chooser.name, **asdict(self.chooser)},  # pyright: ignore[reportArgumentType]
             "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
-            **{name: getattr(self, name) for name in ("alphas", "of", "transform", "smooth", "first", "centred")},
+            **{
+                name: getattr(self, name)
+                for name in ("alphas", "of", "transform", "smooth", "first", "centred", "look", "max_change")
+            },
         }
 
     def propose(self, history: History) -> Decision:
@@ -174,14 +190,18 @@ class Dynamic(Strategy):
     def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
+        outlook = Outlook.of(history) if self.look == "final" and rung.at >= SPEAKS else None
+        ranked = outlook.ranked(ranked) if outlook is not None else ranked
         best = ranked[0]
         first = self._protected(history, best)
         kept = [first, *(fork for fork in ranked if fork.id != first.id)][: rung.forks - rung.clones]
         clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
         knowledge = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
-        builder = _Round(history, step, stop, knowledge, self)
+        builder = _Round(history, step, stop, knowledge, self, outlook)
         for fork in kept:
-            if self._retunes(rung):
+            if outlook is not None and rung.forks == 1 and rung.at >= SPEAKS_ALONE:
+                builder.reconsider(fork)
+            elif self._retunes(rung):
                 builder.retune(fork, self.alphas[len(builder.proposals) % len(self.alphas)])
             else:
                 builder.go_on(fork)
@@ -217,8 +237,17 @@ class Dynamic(Strategy):
 class _Round:
     """The proposals of one decision, as they are put together."""
 
-    def __init__(self, history: History, start: int, stop: int, knowledge: Knowledge | None, strategy: Dynamic) -> None:
+    def __init__(
+        self,
+        history: History,
+        start: int,
+        stop: int,
+        knowledge: Knowledge | None,
+        strategy: Dynamic,
+        outlook: Outlook | None = None,
+    ) -> None:
         self.history, self.start, self.stop, self.knowledge, self.strategy = history, start, stop, knowledge, strategy
+        self.outlook = outlook
         self.proposals: list[Proposal] = []
         self.reasons: list[str] = []
         self.details: dict[str, Any] = {}
@@ -232,6 +261,13 @@ class _Round:
         """A fork goes on at a new rate."""
         choice = self._choose(fork, alpha)
         self._propose(fork.id, None, fork, choice.rate, choice)
+        self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
+
+    def reconsider(self, fork: Fork) -> None:
+        """A last fork goes on, at the rate that the law expects to end best."""
+        assert self.outlook is not None
+        choice = self.outlook.going_on(fork, min(0.3, self.strategy.max_change))
+        self._propose(fork.id, None, fork, choice.rate)
         self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
 
     def clone(self, parent: Fork, alpha: float) -> None:
@@ -271,6 +307,8 @@ class _Round:
         if self.knowledge is not None and self.knowledge.model is not None:
             self.details["forecast"] = forecasts(self.knowledge.model, self.history, self.proposals)
             self.details["surface"] = surface(self.knowledge.model)
+        if self.outlook is not None:
+            self.details["forecast"] = forecasts(self.outlook.model, self.history, self.proposals, to_the_end=True)
         return Decision(
             tuple(self.proposals),
             drops,
@@ -283,7 +321,10 @@ class _Round:
         assert self.knowledge is not None
         strategy = self.strategy
         others = [p.schedule.multipliers[-1] for p in self.proposals]
-        return strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
+        choice = strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
+        if self.outlook is None:
+            return choice
+        return self.outlook.challenger(parent, choice, others, strategy.max_change)
 
     def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
         schedule = past.schedule.extend(rate, self.stop)

@@ -49,17 +49,14 @@ def first_bad(steps: tuple[int, ...], columns: Columns) -> int | None:
 
 def reported(history: History, proposal: Proposal, event: "Observed | Failed") -> Fork:
     """The fork with what it observed; a failed one ends with a value that is not finite."""
-    fork = history.fork(event.fork)
-    steps, values = np.array(event.steps, dtype=int), np.array(column(event.values, history.goal.objective.of))
-    if isinstance(event, Failed):
-        sound = is_sound(values)
-        count = len(values) if sound.all() else int(np.argmin(sound))
-        after = int(steps[count - 1]) if count else proposal.start
-        steps = np.append(steps[:count], max(event.step, after + 1))
-        values = np.append(values[:count], np.nan)
+    fork, of = history.fork(event.fork), history.goal.objective.of
+    trace = _grown(history, fork, "trace", *_kept(proposal, event, column(event.values, of)))
+    same = of == "raw" or "raw" not in event.values
+    raw = trace if same else _grown(history, fork, "raw", *_kept(proposal, event, event.values["raw"]))
     return replace(
         fork,
-        trace=_grown(history, fork, steps, values, failed=isinstance(event, Failed)),
+        trace=trace,
+        raw=raw,
         last={of: values[-1] for of, values in event.values.items() if values},
         closing={of: float(np.mean(values[-5:])) for of, values in event.values.items() if values},
         alive=isinstance(event, Observed),
@@ -67,21 +64,36 @@ def reported(history: History, proposal: Proposal, event: "Observed | Failed") -
     )
 
 
+def _kept(
+    proposal: Proposal, event: "Observed | Failed", values: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Steps and values up to where a run failed, and whether it did."""
+    steps, observed = np.array(event.steps, dtype=int), np.array(values)
+    if isinstance(event, Observed):
+        return steps, observed, False
+    sound = is_sound(observed)
+    count = len(observed) if sound.all() else int(np.argmin(sound))
+    after = int(steps[count - 1]) if count else proposal.start
+    return np.append(steps[:count], max(event.step, after + 1)), np.append(observed[:count], np.nan), True
+
+
 def column(values: Columns, of: str) -> tuple[float, ...]:
     """The values of these weights, or of the others where there are none."""
     return values.get(of) or next(iter(values.values()), ())
 
 
-def _grown(history: History, fork: Fork, steps: np.ndarray, values: np.ndarray, *, failed: bool) -> Trace:
-    if fork.trace is not None:
+def _grown(history: History, fork: Fork, of: str, steps: np.ndarray, values: np.ndarray, failed: bool) -> Trace:
+    """The fork's trace (`of` says which) with these observations added."""
+    known: Trace | None = getattr(fork, of)
+    if known is not None:
         return replace(
-            fork.trace,
-            steps=np.concatenate([fork.trace.steps, steps]),
-            values=np.concatenate([fork.trace.values, values]),
+            known,
+            steps=np.concatenate([known.steps, steps]),
+            values=np.concatenate([known.values, values]),
             schedule=fork.schedule,
             failed=failed,
         )
-    parent = history.fork(fork.parent).trace if fork.parent is not None else None
+    parent: Trace | None = getattr(history.fork(fork.parent), of) if fork.parent is not None else None
     at = min(fork.start, parent.last_step) if parent is not None else 0
     name, objective = str(fork.id), history.goal.objective
     return Trace(steps, values, fork.schedule, parent, at, name=name, objective=objective, failed=failed)

@@ -27,7 +27,7 @@ from paceline.model.law.terms import (
     LOWEST,
     SPREAD,
     prior_precision,
-    progress,
+    still_to_learn,
     terms,
 )
 from paceline.model.linalg import tensor
@@ -54,7 +54,7 @@ class Problem:
     def columns(self, shape: Float[np.ndarray, "4"]) -> Float[np.ndarray, "rows terms"]:
         """The law's terms at the rows."""
         share = tensor(weights(float(np.clip(shape[2], LOWEST, HIGHEST))))
-        noise = torch.einsum("n,nrm->rm", share, self.rows.noise)
+        noise = torch.einsum("n,nrm->rm", share, self.rows.modes)
         return terms(tensor(shape), self.rows.summed, noise, self.units.largest).numpy()
 
 
@@ -117,7 +117,7 @@ class _Search:
         """Of the rows, noise included."""
         places, rows = self.places, self.problem.rows
         total = misfit.covariance(log_scales, places, places, self.problem.splits, self.problem.alike)
-        noise = np.exp(2 * log_scales[6]) / rows.count * rows.behind**2
+        noise = np.exp(2 * log_scales[6]) * rows.noise**2
         total[np.diag_indices_from(total)] += noise + 1e-10
         return total
 
@@ -184,15 +184,10 @@ class _Search:
         speeds = np.empty(len(rows.loss))
         for task in range(self.tasks):
             at = rows.task == task if self.tasks > 1 else np.ones(len(rows.task), dtype=bool)
-            index = torch.as_tensor(np.flatnonzero(at))
-            found = progress(
-                tensor(shape),
-                tensor(solution.coefficients[task]),
-                rows.summed[index],
-                tensor(columns[at]),
-                self.problem.units.largest,
-            )
-            speeds[at] = found.numpy()
+            summed = rows.summed[torch.as_tensor(np.flatnonzero(at))]
+            coefficients = tensor(solution.coefficients[task])
+            slope = still_to_learn(tensor(shape), coefficients, summed, self.problem.units.largest)[1]
+            speeds[at] = np.maximum(slope.numpy() / law[at], 1e-6)
         self.speed = float(np.exp(np.log(speeds).mean()))
         self.places = replace(self.places, speed=np.maximum(speeds / self.speed, misfit.STEADY))
 

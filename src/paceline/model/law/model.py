@@ -13,14 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from paceline.errors import InputError
+from paceline.errors import FitError, InputError
 from paceline.model.forecast import Forecast
 from paceline.model.law import misfit
 from paceline.model.law.fit import DRAWS, Fitted, Problem, fit
 from paceline.model.law.misfit import Places
-from paceline.model.law.rows import Units, observed, rows_of, split, stretches, used
+from paceline.model.law.rows import Units, holds_together, observed, rows_of, split, stretches, used
 from paceline.model.law.state import Pieces
-from paceline.model.law.terms import progress, terms
+from paceline.model.law.terms import still_to_learn, terms
 from paceline.model.linalg import few_threads, tensor
 from paceline.traces import Schedule, Trace
 
@@ -59,11 +59,13 @@ class LawModel:
         """Fit to traces of one objective, from a single one to hundreds.
 
         Args:
-            traces: recorded runs; forks take the state of their parents along.
+            traces: recorded runs; forks take the state of their parents along. Runs that failed or came apart are left
+                out, as long as there are others.
             tasks: names of the tasks, where each has coefficients of its own around shared ones.
             alike: correlation between tasks of what the law misses.
             start: a model of fewer observations, to begin from.
         """
+        traces = [trace for trace in traces if holds_together(trace)] or traces
         units = Units.of(traces)
         rows = rows_of(traces, units, tasks)
         if rows is None:
@@ -74,8 +76,13 @@ class LawModel:
         known = used(traces, units)
         splits = np.array([[split(a, b) for b in known] for a in known])
         between = np.eye(max(1, len(tasks))) if alike is None else alike
-        with few_threads():
-            fitted = fit(Problem(rows, units, splits, between), start=None if start is None else start.fitted)
+        try:
+            with few_threads():
+                fitted = fit(Problem(rows, units, splits, between), start=None if start is None else start.fitted)
+        except (np.linalg.LinAlgError, ValueError) as error:
+            raise FitError(
+                f"the law could not be fitted to {len(known)} run(s): {error}; are their values sound?"
+            ) from error
         return cls(tuple(traces), tasks, fitted)
 
     def update(self, traces: Sequence[Trace]) -> "LawModel":
@@ -93,8 +100,10 @@ class LawModel:
 
     @property
     def noise(self) -> float:
-        """Relative deviation of one observation."""
-        return float(np.exp(self.fitted.log_scales[6]))
+        """Relative deviation of one observation, at the end of a typical run."""
+        rows = self.fitted.problem.rows
+        last = [rows.single[rows.run == run][-1] for run in self._runs()]
+        return float(np.exp(self.fitted.log_scales[6]) * np.median(last))
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -233,7 +242,7 @@ class LawModel:
             steps = np.concatenate([before, at[1:]])
         pieces = Pieces.of(schedule, np.unique(steps))
         law = self.law(pieces, task)
-        places = self._places(pieces, np.unique(steps), task)
+        places = self._places(schedule, pieces, np.unique(steps), task)
         fitted = self.fitted
         mine = np.array([-np.inf if start is None else split(start, t) for t in used(self.traces, self.units)])
         splits = np.vstack([np.column_stack([fitted.problem.splits, mine]), np.append(mine, np.inf)])
@@ -252,20 +261,23 @@ class LawModel:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return law[:, keep:], tensor(mean[:, keep:]), tensor(root)
 
-    def _places(self, pieces: Pieces, steps: Int[np.ndarray, "steps"], task: int) -> Places:
+    def _places(self, schedule: Schedule, pieces: Pieces, steps: Int[np.ndarray, "steps"], task: int) -> Places:
         fitted, units = self.fitted, self.units
         shape, coefficients = tensor(fitted.shape), tensor(fitted.coefficients[task])
+        last = max(float(fitted.places.log_step.max()), 0.0)
         summed = pieces.summed()[0]
         columns = terms(shape, summed, pieces.noise(shape[2:3], units.reference, units.largest)[0], units.largest)
-        slope = progress(shape, coefficients, summed, columns, units.largest).numpy()
-        log_step, ones = np.log(steps), np.ones(len(steps))
-        last = max(float(fitted.places.log_step.max()), 0.0)
+        law = (columns @ coefficients).numpy()
+        left, slope = (part.numpy() for part in still_to_learn(shape, coefficients, summed, units.largest))
+        seen = Pieces.of(schedule, np.array([max(1, round(np.exp(last)))])).summed()[0]
+        before = still_to_learn(shape, coefficients, seen, units.largest)[0].numpy()
+        log_step = np.log(steps)
         return Places(
             log_step,
             np.log10(pieces.last.numpy()),
-            np.maximum(slope / fitted.speed, misfit.STEADY),
-            ones,
-            np.maximum(0.0, log_step - last) * slope,
+            np.maximum(slope / law / fitted.speed, misfit.STEADY),
+            np.ones(len(steps)),
+            np.where(log_step > last, np.maximum(0.0, before - left), 0.0) / law,
             np.full(len(steps), len(fitted.problem.splits)),
             np.full(len(steps), task),
         )

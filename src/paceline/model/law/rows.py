@@ -19,6 +19,8 @@ from paceline.traces import Trace
 from paceline.traces.trace import is_sound
 
 PER_RUN, MOST = 40, 1200  # rows of a run, rows in all
+AROUND, QUIET, UNKNOWN_NOISE = 24, 1e-4, 0.02  # observations that noise is measured over; its least and its guess
+APART = 2.0  # times its first loss: a run that ends above has come apart
 FIRST = 0.01  # the share of a run from which on it is read: before, the clock is not yet log steps
 WINDOW = 0.3  # of the running mean that says how high a run is, in log steps either way
 NODES = LOWEST + (HIGHEST - LOWEST) * (1 - np.cos(np.pi * np.arange(12) / 11)) / 2
@@ -42,21 +44,23 @@ class Rows:
         loss: mean of the observations behind a row, as a positive loss.
         level: mean of a running mean of the run, free of most noise.
         behind: level over that of the best run at the step, at least 1.
-        count: observations behind the row.
+        noise: relative deviation of the row that is due to the noise of its observations.
+        single: that of one observation.
         log_step, log10_lr: where and at which rate.
         summed: S.
-        noise: N at each node of g.
+        modes: N at each node of g.
         run, task: numbers.
     """
 
     loss: Float[np.ndarray, "rows"]
     level: Float[np.ndarray, "rows"]
     behind: Float[np.ndarray, "rows"]
-    count: Float[np.ndarray, "rows"]
+    noise: Float[np.ndarray, "rows"]
+    single: Float[np.ndarray, "rows"]
     log_step: Float[np.ndarray, "rows"]
     log10_lr: Float[np.ndarray, "rows"]
     summed: Float[Tensor, "rows"]
-    noise: Float[Tensor, "nodes rows modes"]
+    modes: Float[Tensor, "nodes rows modes"]
     run: Int[np.ndarray, "rows"]
     task: Int[np.ndarray, "rows"]
 
@@ -130,6 +134,18 @@ def running_mean(steps: Int[np.ndarray, "n"], loss: Float[np.ndarray, "n"]) -> F
     return (total[high] - total[low]) / (high - low)
 
 
+def noise_level(level: Float[np.ndarray, "n"], loss: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+    """Relative deviation of single observations around each step, from second differences, which no trend enters."""
+    if len(loss) < 4:
+        return np.full(len(loss), UNKNOWN_NOISE)
+    square = np.diff(loss / level, 2) ** 2 / 6.0
+    square = np.concatenate([square[:1], square, square[-1:]])
+    around = np.minimum(AROUND, len(square))
+    total = np.concatenate([[0.0], np.cumsum(square)])
+    low = np.clip(np.arange(len(square)) - around // 2, 0, len(square) - around)
+    return np.sqrt((total[low + around] - total[low]) / around + QUIET**2)
+
+
 def rows_of(traces: Sequence[Trace], units: Units, tasks: Sequence[str]) -> Rows | None:
     """Rows of these runs, None where nothing was observed; a run that failed is read as long as it did not."""
     known = [(trace, *observed(trace, units)) for trace in traces]
@@ -153,17 +169,29 @@ def rows_of(traces: Sequence[Trace], units: Units, tasks: Sequence[str]) -> Rows
         count = mean.sum(1)
         mean /= count[:, None]
         pieces = Pieces.of(trace.schedule, steps)
-        columns = np.stack([loss, level, behind, np.log(steps), np.log10(pieces.last.numpy())])
+        noise = noise_level(level, loss)
+        columns = np.stack([loss, level, behind, noise**2, np.log(steps), np.log10(pieces.last.numpy())])
         numbers = np.array([[number], [task]]) * np.ones(len(count))
-        noise = pieces.noise(nodes, units.reference, units.largest)
+        modes = pieces.noise(nodes, units.reference, units.largest)
         average = tensor(mean)
         parts.append(
-            (average @ pieces.summed()[0], average @ noise, np.concatenate([columns @ mean.T, count[None], numbers]))
+            (average @ pieces.summed()[0], average @ modes, np.concatenate([columns @ mean.T, count[None], numbers]))
         )
-    loss, level, behind, log_step, log10_lr, count, run, task = np.concatenate([part[2] for part in parts], 1)
-    summed, noise = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts], 1)
+    loss, level, behind, square, log_step, log10_lr, count, run, task = np.concatenate([part[2] for part in parts], 1)
+    summed, modes = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts], 1)
     run, task = run.astype(int), task.astype(int)
-    return Rows(loss, level, behind, count, log_step, log10_lr, summed, noise, run, task)
+    return Rows(
+        loss, level, behind, np.sqrt(square / count), np.sqrt(square), log_step, log10_lr, summed, modes, run, task
+    )
+
+
+def holds_together(trace: Trace) -> bool:
+    """Whether a run neither failed nor ended far above where it began: the law does not describe what comes apart."""
+    _, values = trace.path()
+    if trace.failed or trace.objective.mode == "max" or not is_sound(values).all() or values[0] <= 0:
+        return not trace.failed
+    few, first = max(1, len(trace.values) // 8), float(np.max(values[: max(1, len(values) // 8)]))
+    return float(np.mean(trace.values[-few:])) < APART * first and float(values.max()) < 5 * APART * first
 
 
 def used(traces: Sequence[Trace], units: Units) -> list[Trace]:

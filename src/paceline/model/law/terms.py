@@ -44,17 +44,16 @@ def terms(
     return torch.cat([torch.ones_like(power)[..., None], power[..., None], exponentials, scale[..., None] * noise], -1)
 
 
-def progress(
-    shape: Float[Tensor, "4"],
-    coefficients: Float[Tensor, "terms"],
-    summed: Float[Tensor, "steps"],
-    columns: Float[Tensor, "steps terms"],
-    largest: float,
-) -> Float[Tensor, "steps"]:
-    """-d log loss / d log S of the power law: how fast a run moves, and so how much a run ahead of others is ahead."""
+def still_to_learn(
+    shape: Float[Tensor, "4"], coefficients: Float[Tensor, "terms"], summed: Float[Tensor, "steps"], largest: float
+) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
+    """The part of the loss that falls with S alone, and its slope -d / d log S."""
     s, a, origin = summed / largest, torch.exp(shape[0]), torch.exp(shape[1])
-    slope = a * coefficients[1] * columns[:, 1] * s / (s + origin)
-    return (slope / (columns @ coefficients)).clamp_min(1e-6)
+    power = coefficients[1] * (s + origin) ** -a
+    decays = tensor(DECAYS)
+    exponentials = coefficients[EXPONENTIALS] * torch.exp(-s[:, None] * decays)
+    slope = a * power * s / (s + origin) + (exponentials * decays * s[:, None]).sum(1)
+    return power + exponentials.sum(1), slope
 
 
 def prior_precision(typical: float, span: float) -> Float[np.ndarray, "terms"]:

@@ -1,0 +1,113 @@
+"""Deciding by how a fork will end, not by how it stands: the law's forecast of the final value.
+
+A fork that lowers its rate anneals at once and looks better than it will end; one that holds it looks worse. The law
+(`model/law`) forecasts the end of each, and of clones at other rates. It is right about direction once rates have
+changed, and wrong on some networks before (docs/research.md), so it speaks only from a share of the run on, and only
+overrules what would be done without it where its draws agree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from paceline.errors import FitError, InputError
+from paceline.model.law import LawModel
+from paceline.strategy.base import Fork, History
+from paceline.strategy.choose import Choice
+from paceline.strategy.plan import CHALLENGES, Plan, Rung
+
+Look = Literal["now", "final"]
+
+SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
+SURE, SURE_TO_DROP = 0.7, 0.95  # of the draws that have to agree
+STEP, APART = 0.05, 0.1  # decades between candidates, and to what others run at
+BEYOND = 1.6  # times the highest rate that lasted: a challenger may fail, the last fork may not
+LASTED = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """What the law expects of the forks of a history at one decision."""
+
+    history: History
+    model: LawModel
+
+    @classmethod
+    def of(cls, history: History) -> "Outlook | None":
+        """Fit the law to what all forks observed; None where there is too little to learn from."""
+        traces = [fork.raw for fork in history.forks if fork.raw is not None]
+        try:
+            return cls(history, LawModel.fit(traces))
+        except (InputError, FitError):
+            return None
+
+    def finals(self, fork: Fork, rates: Sequence[float]) -> Float[np.ndarray, "draws rates"]:
+        """Draws of the final value of a clone of a fork at each rate to the end, bigger is better."""
+        ahead = [fork.schedule.extend(rate, self.history.goal.steps) for rate in rates]
+        return self.history.goal.objective.sign * self.model.final(ahead, start=fork.raw)
+
+    def ranked(self, forks: Sequence[Fork]) -> list[Fork]:
+        """Forks in their order, but for neighbours of which the law is sure that they will end the other way round."""
+        order, finals = list(forks), {fork.id: self.finals(fork, [fork.multiplier])[:, 0] for fork in forks}
+        for _ in order:
+            for i in range(len(order) - 1):
+                if np.mean(finals[order[i + 1].id] > finals[order[i].id]) > SURE_TO_DROP:
+                    order[i], order[i + 1] = order[i + 1], order[i]
+        return order
+
+    def challenger(self, parent: Fork, otherwise: Choice, others: Sequence[float], decades: float) -> Choice:
+        """The rate of a clone: the one that ends best, where the law is sure that it ends better than the other choice.
+
+        Args:
+            parent: what is cloned.
+            otherwise: what would be tried without the law.
+            others: rates that forks run at.
+            decades: the largest change.
+        """
+        rates = self._candidates(parent, decades, BEYOND)
+        taken = np.array([*others, parent.multiplier])
+        free = rates[np.abs(np.log10(rates[:, None] / taken)).min(1) >= APART - 1e-9]
+        return self._best(parent, otherwise, free)
+
+    def going_on(self, fork: Fork, decades: float) -> Choice:
+        """The rate of a last fork: its own, unless the law is sure of another."""
+        rates = self._candidates(fork, decades, 1.0)
+        return self._best(fork, Choice(fork.multiplier, "as before"), rates)
+
+    def _candidates(self, parent: Fork, decades: float, beyond: float) -> Float[np.ndarray, "rates"]:
+        """Rates around the parent's, up to the highest that lasted for a while."""
+        goal = self.history.goal
+        lasted = [
+            fork.multiplier
+            for fork in self.history.forks
+            if fork.raw is not None and not fork.failure and fork.raw.last_step >= LASTED * goal.steps
+        ]
+        high = min(goal.lr_range.high, beyond * max(lasted, default=parent.multiplier))
+        steps = np.arange(-round(decades / STEP), round(decades / STEP) + 1)
+        rates = parent.multiplier * 10.0 ** (STEP * steps)
+        return rates[(rates >= goal.lr_range.low) & (rates <= high * (1 + 1e-9))]
+
+    def _best(self, parent: Fork, otherwise: Choice, rates: Float[np.ndarray, "rates"]) -> Choice:
+        if not len(rates):
+            return otherwise
+        gain = self.finals(parent, rates.tolist()) - self.finals(parent, [otherwise.rate])
+        best = int(np.argmax(np.median(gain, axis=0)))
+        sure = float(np.mean(gain[:, best] > 0))
+        if sure < SURE:
+            return replace(otherwise, reason=f"{otherwise.reason}; the law is not sure of better")
+        rate = float(rates[best])
+        times = f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}"
+        return Choice(
+            rate, f"{times}; the law is {100 * sure:.0f} % sure that it ends better than {otherwise.rate:.3g}"
+        )
+
+
+def with_looks(plan: Plan) -> Plan:
+    """A plan that ends in one fork, with rungs at which that fork may change its rate; others have rungs enough."""
+    if plan.rungs[-1].forks > 1:
+        return plan
+    later = tuple(Rung(at, 1) for at in CHALLENGES if at >= SPEAKS_ALONE and at > plan.rungs[-1].at + 0.02)
+    return replace(plan, rungs=(*plan.rungs, *later))
