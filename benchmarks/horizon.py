@@ -35,6 +35,7 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
     "horizon 5, blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
     "horizon 5, model": lambda: Dynamic.horizon(cost=5, choose="model"),
+    "horizon 5, final": lambda: Dynamic.horizon(cost=5, look="final"),
     "greedy": Dynamic.greedy,
     "PBT": PopulationBasedTraining,
     "PB2": PopulationBasedBandits,
@@ -44,8 +45,10 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "horizon 3.2, model": lambda: Dynamic.horizon(cost=3.2, choose="model"),
     "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3, choose="blind"),
     "horizon 2.3, model": lambda: Dynamic.horizon(cost=2.3, choose="model"),
+    "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, look="final"),
     "AutoLRS, cost 2": AutoLRS,
     "horizon 1.5": lambda: Dynamic.horizon(cost=1.5),
+    "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, look="final"),
 }
 PEERS = ("AutoLRS, cost 5", "PBT", "PB2", *(f"5 x {name}" for name in FAMILIES), "5 at random")
 

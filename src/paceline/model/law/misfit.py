@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 AHEAD = 0.2  # relative error of progress beyond the last step seen
 STEADY = 0.2  # least speed of a run that its own process scales with, in units of a typical one
-# priors of the log scales: shared, its lengths in log step and log10 rate, luck, own, its length in log steps, noise (in
-# units of what second differences show). Shared, luck and own go with a power of how much the loss has moved.
+# priors of the log scales: shared, its lengths in log step and log10 rate, luck, own, its length in log steps, and the
+# noise in units of second differences. Shared, luck and own go with a power of how much the loss has moved.
 CENTRE = np.log([0.3, 1.0, 1.0, 0.003, 0.02, 0.3, 1.3])
 SPREAD = np.array([0.17, 0.2, 0.2, 0.7, 0.7, 0.5, 0.3])
 IN_SPANS = np.array([1.5, 0, 0, 1, 1, 0, 0])
