@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from paceline import Schedule, Trace
+from paceline.traces import Recorded
+
+LLM_WARMUP = 2_160  # steps, linear, to the peak of 3e-4
+
 
 def folder() -> Path:
     """The folder with the data sets, or an exit that says where to put them."""
@@ -30,6 +35,23 @@ def llm_curves() -> dict[str, dict[str, np.ndarray]]:
             rows = [[float(cell) for cell in row] for row in list(csv.reader(file))[1:]]
         curves[path.stem] = dict(zip(("step", "lr", "loss"), np.array(rows).T, strict=True))
     return curves
+
+
+def llm_traces() -> dict[str, Trace]:
+    """The same curves as traces, with the warm-up that their rows leave out: the law needs every update's rate.
+
+    A row at step n is measured after n updates, so a rate that changes at it acts only afterwards.
+    """
+    traces = {}
+    for name, curve in llm_curves().items():
+        steps, rates = curve["step"].astype(int), curve["lr"]
+        later = Schedule.from_table(steps, rates)
+        rows = np.unique(np.concatenate([np.arange(0, LLM_WARMUP, 10), [LLM_WARMUP - 1, LLM_WARMUP], steps - 1, steps]))
+        rising = rates[0] * (rows + 1) / LLM_WARMUP
+        base = Recorded(tuple(rows.tolist()), tuple(np.where(rows < LLM_WARMUP, rising, later(rows)).tolist()))
+        schedule = Schedule([1.0], [0, int(steps[-1])], base=base)
+        traces[name] = Trace(steps, curve["loss"], schedule, name=name)
+    return traces
 
 
 def search_runs(name: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from paceline.model.links import Link
+from paceline.traces import Schedule
 
 
 def gauss_hermite(nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -72,3 +73,30 @@ def condition(
     gram = cov[np.ix_(seen, seen)] + noise * np.eye(len(seen))
     gain = np.linalg.solve(gram, cov[seen]).T
     return mean + gain @ (values - mean[seen]), cov - gain @ cov[seen]
+
+
+def state_of_a_run(
+    schedule: Schedule, steps: np.ndarray, exponent: float, reference: float, speeds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """S and the modes N of the law, one update after the other; the last mode follows v at once."""
+    s, n, rows = 0.0, np.zeros(len(speeds)), []
+    for update in range(int(steps[-1])):
+        lr = schedule(update)
+        v = (lr / reference) ** exponent
+        s, n = s + lr, v + (n - v) * np.exp(-speeds * lr)
+        rows.append([s, *n, v])
+    found = np.array(rows)[steps - 1]
+    return found[:, 0], found[:, 1:]
+
+
+def nonnegative(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """argmin over c >= 0 of c' matrix c / 2 - vector' c: try every set of coefficients that are not zero."""
+    size, best, found = len(vector), 0.0, np.zeros(len(vector))
+    for inside in product((False, True), repeat=size):
+        on = np.flatnonzero(inside)
+        c = np.zeros(size)
+        c[on] = np.linalg.solve(matrix[np.ix_(on, on)], vector[on])
+        value = 0.5 * c @ matrix @ c - vector @ c
+        if c.min() >= 0 and value < best:
+            best, found = value, c
+    return found

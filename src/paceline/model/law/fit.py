@@ -18,7 +18,7 @@ from scipy.linalg import cholesky, solve_triangular  # pyright: ignore[reportMis
 from scipy.optimize import minimize, nnls  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from paceline.model.law import misfit
-from paceline.model.law.misfit import Places
+from paceline.model.law.misfit import Pairs, Places
 from paceline.model.law.rows import Rows, Units, weights
 from paceline.model.law.terms import (
     CENTRE,
@@ -60,10 +60,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Coefficients at one shape, per task, and minus the log posterior."""
+    """Coefficients at one shape, per task or of one, minus the log posterior, and the Gaussian prior it ended with."""
 
-    coefficients: Float[np.ndarray, "tasks terms"]
+    coefficients: Float[np.ndarray, "*tasks terms"]
     energy: float
+    means: Float[np.ndarray, "*tasks terms"]
+    precisions: Float[np.ndarray, "*tasks terms"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,45 +102,51 @@ class _Search:
     def __init__(self, problem: Problem) -> None:
         self.problem, rows = problem, problem.rows
         self.tasks = problem.alike.shape[0]
+        self.number = rows.task if self.tasks > 1 else np.zeros(len(rows.task), dtype=int)
+        self.same_task = np.equal.outer(self.number, self.number)
         self.precision = prior_precision(rows.typical, rows.span)
         self.centre = misfit.prior_centre(rows.span)
         self.scale, self.speed = rows.level, 0.1
         ones = np.ones(len(rows.loss))
-        self.places = Places(rows.log_step, rows.log10_lr, ones, rows.behind, 0 * ones, rows.run, rows.task)
+        self.move(Places(rows.log_step, rows.log10_lr, ones, rows.behind, 0 * ones, rows.run, rows.task))
+
+    def move(self, places: Places) -> None:
+        """Take other speeds of the runs."""
+        self.places = places
+        self.pairs = Pairs.of(places, places, self.problem.splits, self.problem.alike)
 
     def whiten(self, log_scales: Float[np.ndarray, "7"]) -> None:
         """Take another covariance of the residuals."""
-        self.log_scales = log_scales
-        factor = cholesky(self.covariance(log_scales), lower=True)
-        self.white: np.ndarray = solve_triangular(factor, np.eye(len(factor)), lower=True)
-        self.target = self.white @ (self.problem.rows.loss / self.scale)
+        self.log_scales, loss = log_scales, self.problem.rows.loss / self.scale
+        covariance = self.covariance(log_scales)
+        self.white = _inverse_factor(covariance)
+        self.target = self.white @ loss
+        # coefficients of a task are found from its own rows alone: others of another level would lead astray
+        self.apart = self.white if self.tasks == 1 else _inverse_factor(covariance * self.same_task)
+        self.own_target = self.apart @ loss
 
     def covariance(self, log_scales: Float[np.ndarray, "7"]) -> Float[np.ndarray, "rows rows"]:
         """Of the rows, noise included."""
-        places, rows = self.places, self.problem.rows
-        total = misfit.covariance(log_scales, places, places, self.problem.splits, self.problem.alike)
+        rows, total = self.problem.rows, self.pairs.covariance(log_scales)
         noise = np.exp(2 * log_scales[6]) * rows.noise**2
         total[np.diag_indices_from(total)] += noise + 1e-10
         return total
 
     def solve(self, shape: Float[np.ndarray, "4"], perturbed: np.random.Generator | None = None) -> Solution:
         """The coefficients at a shape; perturbed, a draw of them."""
-        columns = self.problem.columns(shape) / self.scale[:, None]
-        rows = self.problem.rows
-        design, target = self.white @ columns, self.target
+        design, target = self.apart @ (self.problem.columns(shape) / self.scale[:, None]), self.own_target
         if self.tasks == 1:
             found = [self._coefficients(design, target, None, perturbed)]
         else:
-            # what all tasks share is the prior of what each has of its own; tasks are then solved one by one
-            shared = self._coefficients(design, target, None, None)[0]
-            found = list[tuple[np.ndarray, float]]()
-            for task in range(self.tasks):
-                mine = self.white * (rows.task == task)
-                rest = target - (self.white * (rows.task != task)) @ (columns @ shared)
-                found.append(self._coefficients(mine @ columns, rest, shared, perturbed))
-        coefficients, energies = zip(*found, strict=True)
-        energy = float(sum(energies)) / len(energies) + 0.5 * float(np.sum(((shape - CENTRE) / SPREAD) ** 2))
-        return Solution(np.array(coefficients), energy)
+            # what all tasks share is the prior of what each has of its own
+            shared = self._coefficients(design, target, None, None).coefficients
+            at = [self.problem.rows.task == task for task in range(self.tasks)]
+            found = [self._coefficients(design[mine], target[mine], shared, perturbed) for mine in at]
+        energy = sum(each.energy for each in found) + 0.5 * float(np.sum(((shape - CENTRE) / SPREAD) ** 2))
+        coefficients, means, precisions = (
+            np.array([getattr(each, name) for each in found]) for name in ("coefficients", "means", "precisions")
+        )
+        return Solution(coefficients, energy, means, precisions)
 
     def _coefficients(
         self,
@@ -146,7 +154,7 @@ class _Search:
         target: Float[np.ndarray, "rows"],
         around: Float[np.ndarray, "terms"] | None,
         perturbed: np.random.Generator | None,
-    ) -> tuple[np.ndarray, float]:
+    ) -> Solution:
         """Reweighted non-negative least squares; `around` is the prior mean, zero where it is None."""
         mean = np.zeros(design.shape[1]) if around is None else around
         base = self.precision if around is None else 1.0 / (0.3 * around + 0.1 / np.sqrt(self.precision)) ** 2
@@ -163,11 +171,10 @@ class _Search:
         size, gap = np.abs(residual), base * (coefficients - mean) ** 2
         energy = np.where(size < BOUND, 0.5 * size**2, BOUND * (size - 0.5 * BOUND)).sum()
         energy += np.log1p(gap[EXPONENTIALS]).sum() + 0.5 * (gap.sum() - gap[EXPONENTIALS].sum())
-        self.last_precision = precision
         if perturbed is not None:
             normals = perturbed.standard_normal(len(vector))
             coefficients = nonnegative(matrix, vector + cholesky(matrix, lower=True) @ normals)
-        return coefficients, float(energy)
+        return Solution(coefficients, float(energy), mean, precision)
 
     def energy(self, shape: Float[np.ndarray, "4"]) -> float:
         """Minus the log posterior of a shape, up to a constant."""
@@ -178,29 +185,30 @@ class _Search:
         """Make residuals relative to the law at this shape, and the misfit as large as runs move fast."""
         rows, columns = self.problem.rows, self.problem.columns(shape)
         solution = self.solve(shape)
-        mine = solution.coefficients[rows.task if self.tasks > 1 else np.zeros(len(rows.task), dtype=int)]
-        law = (columns * mine).sum(1)
+        law = (columns * solution.coefficients[self.number]).sum(1)
         self.scale = np.maximum(law, 0.3 * rows.level)
         speeds = np.empty(len(rows.loss))
         for task in range(self.tasks):
-            at = rows.task == task if self.tasks > 1 else np.ones(len(rows.task), dtype=bool)
+            at = self.number == task
             summed = rows.summed[torch.as_tensor(np.flatnonzero(at))]
             coefficients = tensor(solution.coefficients[task])
             slope = still_to_learn(tensor(shape), coefficients, summed, self.problem.units.largest)[1]
             speeds[at] = np.maximum(slope.numpy() / law[at], 1e-6)
         self.speed = float(np.exp(np.log(speeds).mean()))
-        self.places = replace(self.places, speed=np.maximum(speeds / self.speed, misfit.STEADY))
+        self.move(replace(self.places, speed=np.maximum(speeds / self.speed, misfit.STEADY)))
 
     def learn_scales(self, shape: Float[np.ndarray, "4"]) -> Float[np.ndarray, "7"]:
         """Scales of the misfit by marginal likelihood, with the coefficients integrated out."""
-        self.solve(shape)
+        solution, task = self.solve(shape), self.number
         columns = self.problem.columns(shape) / self.scale[:, None]
-        law = columns @ (columns / self.last_precision).T
-        target = self.problem.rows.loss / self.scale
+        law = (columns / solution.precisions[task]) @ columns.T * self.same_task
+        target: np.ndarray = self.problem.rows.loss / self.scale - (columns * solution.means[task]).sum(1)
 
         def negative(log_scales: np.ndarray) -> float:
             try:
-                factor = cholesky(self.covariance(log_scales) + law, lower=True, check_finite=False)
+                covariance = self.covariance(log_scales)
+                covariance += law
+                factor = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 return 1e10
             whitened = solve_triangular(factor, target, lower=True, check_finite=False)
@@ -243,6 +251,12 @@ class _Search:
         return np.outer(SPREAD, SPREAD) * inverse
 
 
+def _inverse_factor(covariance: Float[np.ndarray, "rows rows"]) -> Float[np.ndarray, "rows rows"]:
+    """L^-1 with L L' = covariance: it whitens."""
+    factor = cholesky(covariance, lower=True)
+    return np.asarray(solve_triangular(factor, np.eye(len(factor)), lower=True))
+
+
 def nonnegative(
     matrix: Float[np.ndarray, "terms terms"], vector: Float[np.ndarray, "terms"]
 ) -> Float[np.ndarray, "terms"]:
@@ -276,10 +290,9 @@ def fit(problem: Problem, *, seed: int = 0, start: Fitted | None = None) -> Fitt
         shape = descend(search.energy, shape, 0.5 * SPREAD, 120)
     coefficients = search.solve(shape).coefficients
     shapes, draws = search.draw(shape, seed)
-    tasks = problem.rows.task if search.tasks > 1 else np.zeros(len(problem.rows.task), dtype=int)
     residuals = np.array(
         [
-            search.target - search.white @ ((problem.columns(s) * c[tasks]).sum(1) / search.scale)
+            search.target - search.white @ ((problem.columns(s) * c[search.number]).sum(1) / search.scale)
             for s, c in zip(shapes, draws, strict=True)
         ]
     )

@@ -14,7 +14,7 @@ Four parts, each with a scale of its own, multiplied by how far behind the best 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 AHEAD = 0.2  # relative error of progress beyond the last step seen
 STEADY = 0.2  # least speed of a run that its own process scales with, in units of a typical one
@@ -46,6 +46,66 @@ def prior_centre(span: float) -> Float[np.ndarray, "7"]:
     return CENTRE + IN_SPANS * np.log(span)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Pairs of places, as far as their covariance does not depend on the scales: a fit asks for it hundreds of times.
+
+    Args:
+        in_step, in_rate: squared distances in log step and log10 rate.
+        shared, ahead: weights of the part that all runs share and of the error of progress.
+        related: numbers of the pairs on runs that have something in common, in the order of the matrix.
+        luck, own: weights of the parts of one run, for these pairs.
+        way: distance along the tree of forks, in log steps, for these pairs.
+    """
+
+    in_step: Float[np.ndarray, "rows others"]
+    in_rate: Float[np.ndarray, "rows others"]
+    shared: Float[np.ndarray, "rows others"]
+    ahead: Float[np.ndarray, "rows others"]
+    related: Int[np.ndarray, "pairs"]
+    luck: Float[np.ndarray, "pairs"]
+    own: Float[np.ndarray, "pairs"]
+    way: Float[np.ndarray, "pairs"]
+
+    @classmethod
+    def of(
+        cls,
+        one: Places,
+        other: Places,
+        splits: Float[np.ndarray, "runs runs"],
+        alike: Float[np.ndarray, "tasks tasks"],
+    ) -> "Pairs":
+        """Pairs of one place here and one there; arguments as in `covariance`."""
+        behind = np.outer(one.behind, other.behind)
+        in_step = np.subtract.outer(one.log_step, other.log_step)
+        in_rate = np.subtract.outer(one.log10_lr, other.log10_lr)
+        until = splits[np.ix_(one.run, other.run)].ravel()
+        related = np.flatnonzero(until > -np.inf)
+        first, second = np.divmod(related, len(other.log_step))
+        least = np.minimum(one.log_step[first], other.log_step[second])
+        # on different branches the way leads over the point where they parted
+        way = np.abs(in_step.ravel()[related]) + 2 * np.maximum(least - until[related], 0.0)
+        luck = behind.ravel()[related]
+        return cls(
+            in_step**2,
+            in_rate**2,
+            behind * alike[np.ix_(one.task, other.task)],
+            behind * np.outer(AHEAD * one.ahead, AHEAD * other.ahead),
+            related,
+            luck,
+            luck * one.speed[first] * other.speed[second],
+            way,
+        )
+
+    def covariance(self, log_scales: Float[np.ndarray, "7"]) -> Float[np.ndarray, "rows others"]:
+        """Covariance of residuals without the noise."""
+        shared, in_step, in_rate, luck, own, length, _ = np.exp(log_scales)
+        gap = np.sqrt(self.in_step / in_step**2 + self.in_rate / in_rate**2)
+        total = shared**2 * self.shared * np.exp(-gap) + self.ahead
+        total.ravel()[self.related] += luck**2 * self.luck + own**2 * self.own * np.exp(-self.way / length)
+        return total
+
+
 def covariance(
     log_scales: Float[np.ndarray, "7"],
     one: Places,
@@ -62,18 +122,4 @@ def covariance(
         splits: log of the step until which two runs were one.
         alike: correlation between tasks of what is shared.
     """
-    shared, in_step, in_rate, luck, own, length, _ = np.exp(log_scales)
-    gap = np.hypot(
-        np.subtract.outer(one.log_step, other.log_step) / in_step,
-        np.subtract.outer(one.log10_lr, other.log10_lr) / in_rate,
-    )
-    total = shared**2 * np.exp(-gap) * alike[np.ix_(one.task, other.task)]
-    until = splits[np.ix_(one.run, other.run)]
-    related = np.isfinite(until) | (until > 0)
-    least = np.minimum.outer(one.log_step, other.log_step)
-    apart = np.abs(np.subtract.outer(one.log_step, other.log_step))
-    # on different branches the way leads over the point where they parted
-    way = apart + 2 * np.where(related & (least > until), least - np.where(np.isfinite(until), until, 0.0), 0.0)
-    total += related * (luck**2 + own**2 * np.outer(one.speed, other.speed) * np.exp(-way / length))
-    total += AHEAD**2 * np.outer(one.ahead, other.ahead)
-    return total * np.outer(one.behind, other.behind)
+    return Pairs.of(one, other, splits, alike).covariance(log_scales)

@@ -5,7 +5,7 @@ law's parameters, how runs differ, and what the law misses. Everything that come
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,6 +87,11 @@ class LawModel:
 
     def update(self, traces: Sequence[Trace]) -> "LawModel":
         """The model with further runs, or longer ones of the same name; starts from this one."""
+        if any(trace.objective != self.traces[0].objective for trace in traces):
+            raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
+        unknown = sorted({trace.task for trace in traces} - set(self.tasks)) if self.tasks else []
+        if unknown:
+            raise InputError(f"update takes runs of the tasks {list(self.tasks)}, got {unknown}: fit anew")
         fresh = {trace.name for trace in traces if trace.name}
         kept = [trace for trace in self.traces if trace.name not in fresh]
         return LawModel.fit(
@@ -133,7 +138,8 @@ class LawModel:
         """Forecast a run under a schedule; arguments as in `TraceModel.forecast`."""
         begin = 0 if start is None else start.last_step
         if steps is None:
-            steps = np.unique(np.geomspace(max(begin + 1, self.units.first_step), schedule.steps, 50).astype(int))
+            first = min(max(begin + 1, self.units.first_step), schedule.steps)
+            steps = np.unique(np.geomspace(first, schedule.steps, 50).astype(int))
         at = np.atleast_1d(np.asarray(steps, dtype=int))
         if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < max(begin, 1):
             raise InputError(
@@ -289,7 +295,7 @@ class LawModel:
             return nothing
         until = [np.exp(split(start, trace)) for trace in self.traces]
         seen = max((min(u, float(t.last_step)) for u, t in zip(until, self.traces, strict=True)), default=0.0)
-        steps, losses = observed(replace(start, failed=True), self.units, whole=True)
+        steps, losses = observed(start, self.units, whole=True)
         fresh = steps > seen
         if not fresh.any():
             return nothing

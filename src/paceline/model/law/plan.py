@@ -7,6 +7,7 @@ seen to work.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from paceline.model.forecast import Forecast
 from paceline.model.law.state import Pieces
 from paceline.model.linalg import tensor
 from paceline.traces import LearningRateRange, Schedule, Trace, WarmupStableDecay
-from paceline.traces.shapes import Shape
+from paceline.traces.shapes import Constant, Shape
 
 if TYPE_CHECKING:
     from paceline.model.law.model import LawModel
@@ -159,19 +160,7 @@ def plan(
         raise InputError(f"steps must lie after step {begin}, where the run stands, got {steps}: plan a longer run")
     looked = _family(family, _trusted(model, lr), steps, start, intervals)
     number = model.task_number(task if start is None else start.task)
-    order = quantile if model.units.sign > 0 else 1 - quantile
-    past, edges = _past(start), np.linspace(begin, steps, PIECES + 1)
-    middle, lengths = tensor((edges[1:] + edges[:-1]) / 2 - 0.5), tensor(np.diff(edges))
-    done = torch.tensor([PIECES + len(past.rates)])
-
-    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-        at = tensor(x).requires_grad_()
-        rates = torch.exp(looked.log_rates(at, middle))
-        whole = torch.cat([past.rates, rates])
-        ahead = Pieces(whole, torch.cat([past.lengths, lengths]), done, rates[-1:])
-        final = torch.quantile(torch.log(model.law(ahead, number)[:, 0]), order)
-        return float(final.detach()), torch.autograd.grad(final, at)[0].numpy()
-
+    objective = final_loss(model, looked, steps, start, number, 1 - quantile)
     best: np.ndarray | None = None
     value = np.inf
     for first in looked.starts():
@@ -191,23 +180,39 @@ def plan(
     return Planned(schedule, forecast, family, quantile, model.caveats)
 
 
+def final_loss(
+    model: "LawModel", family: Family, steps: int, start: Trace | None, task: int, order: float
+) -> "Callable[[Float[np.ndarray, 'size']], tuple[float, Float[np.ndarray, 'size']]]":
+    """The quantile of this order of the log of the final loss, and its gradient, in the numbers of a family."""
+    past, edges = _past(start), np.linspace(0 if start is None else start.last_step, steps, PIECES + 1)
+    middle, lengths = tensor((edges[1:] + edges[:-1]) / 2 - 0.5), tensor(np.diff(edges))
+    done = torch.tensor([PIECES + len(past.rates)])
+
+    def value(x: Float[np.ndarray, "size"]) -> tuple[float, Float[np.ndarray, "size"]]:
+        at = tensor(x).requires_grad_()
+        rates = torch.exp(family.log_rates(at, middle))
+        whole = torch.cat([past.rates, rates])
+        ahead = Pieces(whole, torch.cat([past.lengths, lengths]), done, rates[-1:])
+        final = torch.quantile(torch.log(model.law(ahead, task)[:, 0]), order)
+        return float(final.detach()), torch.autograd.grad(final, at)[0].numpy()
+
+    return value
+
+
 def _family(name: str, bounds: LearningRateRange, steps: int, start: Trace | None, intervals: int) -> Family:
+    if name == "shape" and start is None:
+        return Shapes(bounds, steps)
+    if name == "shape":
+        raise InputError('family="shape" plans a new run, got a run to go on with: use "multipliers" or "free"')
+    if name not in ("multipliers", "free"):
+        raise InputError(f'family must be "shape", "multipliers" or "free", got {name!r}: pick one of these')
     begin = 0 if start is None else start.last_step
     if intervals < 1 or intervals > steps - begin:
         raise InputError(f"intervals must lie in 1..{steps - begin}, got {intervals}: one rate for each")
     points = np.linspace(begin, steps, intervals + 1).round().astype(int)
     base = (None if start is None else start.schedule.tuned_base) or BASE
-    if name == "multipliers":
-        return Multipliers(bounds, steps, base, points, None if start is None else start.schedule)
-    if name == "free":
-        return Multipliers(
-            bounds, steps, Schedule.constant(1.0, 1).base, points, None if start is None else start.schedule
-        )
-    if name == "shape" and start is None:
-        return Shapes(bounds, steps)
-    if name == "shape":
-        raise InputError('family="shape" plans a new run, got a run to go on with: use "multipliers" or "free"')
-    raise InputError(f'family must be "shape", "multipliers" or "free", got {name!r}')
+    past = None if start is None or begin == 0 else start.schedule
+    return Multipliers(bounds, steps, base if name == "multipliers" else Constant(), points, past)
 
 
 def _trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:

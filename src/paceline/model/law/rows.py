@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from paceline.errors import InputError
 from paceline.model.law.state import Pieces
 from paceline.model.law.terms import HIGHEST, LOWEST
 from paceline.model.linalg import tensor
@@ -92,7 +93,12 @@ class Units:
     def of(cls, traces: Sequence[Trace]) -> "Units":
         """Units in which these runs are easy to describe."""
         sign = traces[0].objective.sign
-        losses = -sign * np.concatenate([trace.values[is_sound(trace.values)] for trace in traces])
+        losses = -sign * np.concatenate([trace.values[_is_learnt(trace.values, trace)] for trace in traces])
+        if not losses.size:
+            raise InputError(
+                f"expected at least one finite value, got none in {len(traces)} run(s): "
+                "pass a run that did not fail at once, or lower its rate"
+            )
         low, high = float(losses.min()), float(losses.max())
         floor = 0.0 if low > 0 else low - max(high - low, 1e-9 * abs(low), 1e-12)
         ends = [Pieces.of(trace.schedule, np.array([max(trace.last_step, 1)])) for trace in traces]
@@ -113,11 +119,21 @@ class Units:
 def observed(trace: Trace, units: Units, *, whole: bool = False) -> tuple[Int[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """Steps and losses that can be learnt from: the trace's own, or with `whole` also its ancestors'."""
     steps, values = trace.path() if whole else (trace.steps, trace.values)
-    loss = units.loss(np.where(is_sound(values), values, np.nan))
+    loss = units.loss(np.where(_is_learnt(values, trace), values, np.nan))
     good = (steps >= units.first_step) & (loss > 0)
     if not good.any() and (steps > 0).any():  # a run that has only just begun
         good = (steps > 0) & (loss > 0)
     return steps[good], loss[good]
+
+
+def _is_learnt(values: Float[np.ndarray, "n"], trace: Trace) -> Bool[np.ndarray, "n"]:
+    """Which values count: all sound ones; of a run that failed, those until it was last no worse than at its first."""
+    sound = is_sound(values)
+    if not trace.failed or not sound.any():
+        return sound
+    gain = trace.objective.sign * np.where(sound, values, np.nan)
+    last = np.flatnonzero(gain >= gain[sound][0])[-1]
+    return sound & (np.arange(len(values)) <= last)
 
 
 def stretches(steps: Int[np.ndarray, "n"], most: int) -> Int[np.ndarray, "n"]:
@@ -217,7 +233,7 @@ def _chain(trace: Trace) -> list[tuple[Trace, float]]:
     current: Trace | None = trace
     while current is not None:
         chain.insert(0, (current, end))
-        end, current = float(max(current.fork_step, 1)), current.parent
+        end, current = min(end, float(max(current.fork_step, 1))), current.parent
     return chain
 
 

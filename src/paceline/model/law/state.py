@@ -25,6 +25,7 @@ from paceline.traces import Schedule
 
 SPEEDS = np.geomspace(2.0, 400.0, 5)  # l_i, in units of one over the largest S that was fitted
 PIECES = 400
+BLOCK = 256  # steps whose noise is summed at once; memory grows with its square, not with that of a run's steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +66,23 @@ class Pieces:
         at, ends = self.summed()
         v = torch.exp(exponents[:, None] * torch.log(self.rates / reference))
         speeds = tensor(SPEEDS) / largest
-        gap = at[:, None] - ends
-        over = torch.arange(len(ends)) < self.done[:, None]
-        left = torch.exp(-speeds[:, None, None] * gap.clamp_min(0.0)) * over
         filled = -torch.expm1(-speeds[:, None] * (self.rates * self.lengths))
-        modes = torch.einsum("dp,msp->dsm", v, left * filled[:, None, :])
+        blocks, begin = list[Tensor](), 0
+        for first in range(0, len(at), BLOCK):
+            steps = slice(first, first + BLOCK)
+            end = int(self.done[steps][-1])
+            pieces = slice(begin, end)
+            gap = at[steps, None] - ends[pieces]
+            over = torch.arange(begin, end) < self.done[steps, None]
+            left = torch.exp(-speeds[:, None, None] * gap.clamp_min(0.0)) * over
+            block = torch.einsum("dp,msp->dsm", v[:, pieces], left * filled[:, None, pieces])
+            if first:  # what the blocks before have left
+                kept = torch.exp(-speeds * (at[steps, None] - at[first - 1]))
+                block = block + blocks[-1][:, -1:] * kept
+            blocks.append(block)
+            begin = end
         now = torch.exp(exponents[:, None] * torch.log(self.last / reference))
-        return torch.cat([modes, now[..., None]], -1)
+        return torch.cat([torch.cat(blocks, 1), now[..., None]], -1)
 
 
 def cut(schedule: Schedule, steps: Int[np.ndarray, "steps"]) -> Float[np.ndarray, "borders"]:
