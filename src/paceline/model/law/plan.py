@@ -7,6 +7,7 @@ seen to work.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def plan(
     begin = 0 if start is None else start.last_step
     if steps <= begin:
         raise InputError(f"steps must lie after step {begin}, where the run stands, got {steps}: plan a longer run")
-    looked = _family(family, _trusted(model, lr), steps, start, intervals)
+    looked = _family(family, trusted(model, lr), steps, start, intervals)
     number = model.task_number(task if start is None else start.task)
     order = quantile if model.units.sign > 0 else 1 - quantile
     past, edges = _past(start), np.linspace(begin, steps, PIECES + 1)
@@ -210,16 +211,28 @@ def _family(name: str, bounds: LearningRateRange, steps: int, start: Trace | Non
     raise InputError(f'family must be "shape", "multipliers" or "free", got {name!r}')
 
 
-def _trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
+def trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
     """The bounds, cut off above the rates that were seen to work."""
-    bounds = LearningRateRange.of(lr)
-    high = min(bounds.high, BEYOND * model.units.reference)
+    bounds, highest = LearningRateRange.of(lr), highest_that_worked(model.traces)
+    high = min(bounds.high, BEYOND * highest)
     if high <= bounds.low:
         raise InputError(
-            f"the lowest rate to plan with is {bounds.low:g}, the highest that these runs were seen at is "
-            f"{model.units.reference:g}: lower the bound, or fit to runs at higher rates"
+            f"the lowest rate to plan with is {bounds.low:g}, the highest that these runs were seen to work at is "
+            f"{highest:g}: lower the bound, or fit to runs at higher rates"
         )
     return LearningRateRange(bounds.low, high)
+
+
+def highest_that_worked(traces: Sequence[Trace]) -> float:
+    """The highest rate of a run that did not fail and ended better than it began; where none did, a safe guess."""
+    peaks = [float(Pieces.of(t.schedule, np.array([max(t.last_step, 1)])).rates.max()) for t in traces]
+    worked = [peak for trace, peak in zip(traces, peaks, strict=True) if _worked(trace)]
+    return max(worked) if worked else min(peaks) / 10
+
+
+def _worked(trace: Trace) -> bool:
+    values = trace.path()[1]
+    return not trace.failed and trace.objective.sign * float(values[-1] - values[0]) >= 0
 
 
 def _past(start: Trace | None) -> Pieces:
