@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "factory": {"errors"},
     "replay": {"errors", "traces", "training", "runner", "views"},
     "demo": {"traces", "strategy", "study", "training", "tuner", "problems", "views"},
-    "planning": {"traces", "model", "study", "integrations", "views"},
+    "planning": {"errors", "traces", "model", "study", "integrations", "views"},
     "cli": {
         "errors",
         "traces",

@@ -353,7 +353,7 @@ def plan(
         from paceline.views.planned import check_picture, draw_plan, plan_json, plan_page
 
         if figure is not None:
-            check_picture()
+            check_picture(figure)
 
         from paceline.planning import plan_from
 
@@ -368,6 +368,8 @@ def plan(
             value=value_column,
             mode=mode.value,
         )
+        for path in filter(None, (out, figure)):
+            path.parent.mkdir(parents=True, exist_ok=True)
         view.schedule.save(out)
         if figure is not None:
             draw_plan(view, figure)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from paceline.errors import InputError
 from paceline.integrations.logs import read_traces
 from paceline.integrations.series import Rate
 from paceline.model import Forecast, TraceModel
@@ -39,6 +40,8 @@ USUAL: dict[str, Shape] = {
     "warm-up-stable-decay": WarmupStableDecay(),
 }
 PEAKS = 25  # tried for each of them
+FEWEST = 10  # observations to plan from
+INTERVALS = 10  # of multipliers and free rates
 POINTS = 100  # of the forecast, to be drawn
 CLOSING = 5  # last values, whose mean says how a run ended
 
@@ -77,12 +80,21 @@ def plan_from(
         value: column or tag of the value.
         mode: "min" or "max", for logs that are no study.
     """
+    places = [Path(source).resolve() for source in sources]
+    if twice := [str(source) for source, place in zip(sources, places, strict=True) if places.count(place) > 1]:
+        raise InputError(f"expected each source once, got {twice[0]} several times: name it once")
+    asked = None if lr is None else LearningRateRange.of(lr)
     read_in = [_read(Path(source), step, rate, value, mode) for source in sources]
     traces = [trace for source in read_in for trace in source.traces]
+    seen = sum(int(is_sound(trace.values).sum()) for trace in traces)
+    if seen < FEWEST:
+        raise InputError(f"expected at least {FEWEST} observations to plan from, got {seen}: log values more often")
     model = TraceModel.fit(traces, mean="law")
     length = steps if steps is not None else max(max(t.last_step, t.schedule.steps) for t in traces)
-    bounds = LearningRateRange.of(lr) if lr is not None else _bounds(read_in, family)
-    planned = model.plan(steps=length, lr=(bounds.low, bounds.high), family=family, quantile=quantile)
+    bounds = asked or _bounds(read_in, family)
+    planned = model.plan(
+        steps=length, lr=(bounds.low, bounds.high), family=family, quantile=quantile, intervals=min(INTERVALS, length)
+    )
     return _view(read_in, model, planned, trusted(model, bounds))
 
 
@@ -94,12 +106,13 @@ def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, 
 
 def _bounds(sources: Sequence[Source], family: str) -> LearningRateRange:
     """From a study's lower bound, or below the lowest peak, to the highest rate that worked; free rates must decay."""
-    lows = list[float]()
+    traces = [trace for source in sources for trace in source.traces]
+    high, lows = highest_that_worked(traces), list[float]()
     for source in sources:
         peaks = [float(rates.max()) for _, rates in map(_rates, source.traces)]
-        below = min(peaks) / (100 if family == "free" else 10)
+        below = min(high, *peaks) / (100 if family == "free" else 10)
         lows.append(below if source.study is None else float(source.study.settings["lr"][0]))
-    return LearningRateRange(min(lows), highest_that_worked([t for source in sources for t in source.traces]))
+    return LearningRateRange(min(lows), high)
 
 
 def _view(sources: Sequence[Source], model: LawModel, planned: Planned, bounds: LearningRateRange) -> PlanView:

@@ -81,7 +81,7 @@ def plan_page(view: PlanView) -> RenderableType:
     goal = "the median" if view.quantile == 0.5 else f"the {view.quantile:g}-quantile (lower is more careful)"
     return Group(
         f"learnt from {count} run{'s' * (count > 1)}{failed}, {view.observations:,} observations: "
-        + ", ".join(view.sources),
+        f"{', '.join(view.sources)}",
         *(Text(f"caveat: {caveat}", style="yellow") for caveat in view.caveats),
         "",
         Text(f"plan for a run of {view.steps:,} steps", style="bold"),
@@ -100,17 +100,20 @@ def plan_page(view: PlanView) -> RenderableType:
 
 def planned_in_words(schedule: Schedule) -> str:
     """A schedule with its shape: "peak rate 0.01: warm-up over 20 steps (1 %), hold to step 1,400, decay ..."."""
-    base = schedule.base
-    if not isinstance(base, WarmupStableDecay) or len(set(schedule.multipliers.tolist())) > 1:
+    base, steps = schedule.base, schedule.steps
+    if not isinstance(base, WarmupStableDecay):
         return schedule_in_words(schedule)
-    warmup, decay = base.warmup, base.decay
-    turn, end = max(1, ceil(warmup * schedule.steps)), round((1 - decay) * schedule.steps)
+    turn = max(1, ceil(base.warmup * steps))
+    rising = f"warm-up over {turn:,} step{'s' * (turn > 1)} ({_percent(base.warmup)})"
+    if base.decay == 0:  # rates on intervals
+        return f"{schedule_in_words(Schedule(schedule.multipliers, schedule.change_points, steps))}, after a {rising}"
+    end = min(round((1 - base.decay) * steps), steps - 1)
     hold = f"hold to step {end:,}, " if end > turn else ""
     power = "in a straight line" if base.power == 1 else f"with power {base.power:.2g}"
-    return (
-        f"peak rate {number(float(schedule.multipliers[0]))}: warm-up over {turn:,} step{'s' * (turn > 1)} "
-        f"({_percent(warmup)}), {hold}decay to zero over the last {schedule.steps - end:,} ({_percent(decay)}) {power}"
-    )
+    shape = f"{rising}, {hold}decay to zero over the last {steps - end:,} ({_percent(base.decay)}) {power}"
+    if len(set(schedule.multipliers.tolist())) > 1:
+        return f"{schedule_in_words(schedule)}: {shape}"
+    return f"peak rate {number(float(schedule.multipliers[0]))}: {shape}"
 
 
 def plan_json(view: PlanView) -> dict[str, Any]:
@@ -141,29 +144,33 @@ def _table(view: PlanView) -> Table:
 
 
 def _comparison(view: PlanView) -> str:
-    """The plan against the best of the usual schedules."""
-    best, sign = view.usual[0], 1.0 if view.mode == "max" else -1.0
-    if sign * (view.plan.median - best.median) < 0:
-        return (
-            f"{best.name} at its best peak is forecast to end better than the plan: take that one, "
-            "or plan with another family"
-        )
-    if min(view.plan.median, best.median) <= 0:
-        return f"the plan is forecast to end {number(abs(view.plan.median - best.median))} better than {best.name}"
-    share = abs(view.plan.median / best.median - 1)
-    inside = view.plan.low <= best.median <= view.plan.high
-    words = f"the plan is forecast to end {_percent(share)} better than the best of the usual ones, {best.name}"
-    return words + (": less than the band is wide, so a single run may not show it" if inside else "")
+    """The plan against the best of the usual schedules, as a sentence."""
+    plan, best = view.plan, view.usual[0]
+    gain = (1.0 if view.mode == "max" else -1.0) * (plan.median - best.median)
+    if abs(gain) < 0.1 * (plan.high - plan.low):
+        return f"the plan and the best of the usual ones, {best.name}, are forecast to end alike"
+    if gain < 0:
+        return f"{best.name} is forecast to end better than the plan: run that one, or plan with another --family"
+    ratio = min(plan.median, best.median) > 0
+    by = _percent(abs(plan.median / best.median - 1)) if ratio else number(gain)
+    inside = plan.low <= best.median <= plan.high
+    doubt = ": less than the band is wide, so a single run may not show it" if inside else ""
+    return f"the plan is forecast to end {by} better than the best of the usual ones, {best.name}{doubt}"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.0f} %" if share > 0.1 else f"{100 * share:.2g} %"
 
 
-def check_picture() -> None:
-    """Refuse a picture before any work is done, where there is nothing to draw it with."""
+def check_picture(path: Path) -> None:
+    """Refuse a picture that cannot be drawn, before any work is done."""
     if find_spec("matplotlib") is None:
         raise InputError("a figure needs matplotlib, which is not installed: pip install 'paceline[plot]'")
+    from matplotlib.figure import Figure
+
+    known: dict[str, str] = Figure().canvas.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in known:
+        raise InputError(f"expected a figure that ends in .png, .pdf or .svg, got {str(path)!r}: give it such a name")
 
 
 def draw_plan(view: PlanView, path: Path) -> None:
