@@ -3,11 +3,11 @@
 A family says which schedules are looked at: base shapes (peak, warm-up, decay, its power), multipliers of a base on
 intervals, or free rates on intervals. What is maximised is a quantile of the final value over the draws of the law's
 parameters. The law knows nothing of rates at which training comes apart, so a plan never goes above the rates that were
-seen to work.
+seen to work for a good part of a run, nor there faster than was seen.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +21,15 @@ from paceline.errors import InputError
 from paceline.model.forecast import Forecast
 from paceline.model.law.state import Pieces
 from paceline.model.linalg import tensor
-from paceline.traces import LearningRateRange, Schedule, Trace, WarmupStableDecay
-from paceline.traces.shapes import Constant, Shape
+from paceline.traces import Constant, LearningRateRange, Schedule, Trace, WarmupStableDecay
+from paceline.traces.shapes import Shape
 
 if TYPE_CHECKING:
     from paceline.model.law.model import LawModel
 
 PIECES = 200
 BEYOND = 1.25  # times the highest rate seen to work, at most
+LASTING = 0.5  # of the longest run: shorter ones do not show that a rate works
 BASE = WarmupStableDecay(warmup=0.02, decay=0.7)
 
 
@@ -69,10 +70,14 @@ class Family(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shapes(Family):
-    """Warm up, hold, decay to zero with a power; four numbers: peak, warm-up, decay and power."""
+    """Warm up, hold, decay to zero with a power; four numbers: peak, warm-up, decay and power.
+
+    `warmup` is the shortest that is looked at: what a faster rise does to training is not in the law.
+    """
 
     bounds: LearningRateRange
     steps: int
+    warmup: float = 0.01
 
     def starts(self) -> list[list[float]]:
         """Where to begin looking."""
@@ -93,8 +98,8 @@ class Shapes(Family):
         return Schedule.of(shape, float(self.bounds.from_unit(float(x[0]))), self.steps)
 
     def _shape(self, x: Float[Tensor, "size"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Warm-up in 1 to 21 %, decay in 5 to 99 % of what is left, power in 0.5 to 2.5."""
-        warmup = 0.01 + 0.2 * x[1]
+        """Warm-up up to a fifth longer than the shortest, decay in 5 to 99 % of what is left, power in 0.5 to 2.5."""
+        warmup = self.warmup + 0.2 * x[1]
         return warmup, (0.05 + 0.94 * x[2]) * (1.0 - warmup), 0.5 + 2.0 * x[3]
 
 
@@ -148,7 +153,7 @@ def plan(
         lr: bounds of the rate (of the peak, of the multiplier).
         start: a run to go on with; by default a new one.
         family: "shape" (a new run only), "multipliers" of the base that the run has (of the default base for a new
-            one), or "free" rates on intervals.
+            one), or "free" rates on intervals, after the shortest warm-up that was seen where it is a new run.
         quantile: on the scale of improvement: 0.5 the median, lower is more careful.
         task: the task of a new run, where the model has tasks.
         intervals: how many, for multipliers and free rates.
@@ -158,7 +163,7 @@ def plan(
     begin = 0 if start is None else start.last_step
     if steps <= begin:
         raise InputError(f"steps must lie after step {begin}, where the run stands, got {steps}: plan a longer run")
-    looked = _family(family, _trusted(model, lr), steps, start, intervals)
+    looked = _family(family, trusted(model, lr), steps, start, intervals, shortest_warmup(model.traces))
     number = model.task_number(task if start is None else start.task)
     objective = final_loss(model, looked, steps, start, number, 1 - quantile)
     best: np.ndarray | None = None
@@ -199,9 +204,11 @@ def final_loss(
     return value
 
 
-def _family(name: str, bounds: LearningRateRange, steps: int, start: Trace | None, intervals: int) -> Family:
+def _family(
+    name: str, bounds: LearningRateRange, steps: int, start: Trace | None, intervals: int, warmup: float
+) -> Family:
     if name == "shape" and start is None:
-        return Shapes(bounds, steps)
+        return Shapes(bounds, steps, min(max(warmup, 0.01), 0.5))
     if name == "shape":
         raise InputError('family="shape" plans a new run, got a run to go on with: use "multipliers" or "free"')
     if name not in ("multipliers", "free"):
@@ -212,19 +219,60 @@ def _family(name: str, bounds: LearningRateRange, steps: int, start: Trace | Non
     points = np.linspace(begin, steps, intervals + 1).round().astype(int)
     base = (None if start is None else start.schedule.tuned_base) or BASE
     past = None if start is None or begin == 0 else start.schedule
-    return Multipliers(bounds, steps, base if name == "multipliers" else Constant(), points, past)
+    if name == "multipliers":
+        return Multipliers(bounds, steps, base, points, past)
+    rates = WarmupStableDecay(warmup=warmup, decay=0.0) if past is None and warmup > 0 else Constant()
+    return Multipliers(bounds, steps, rates, points, past)
 
 
-def _trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
+def trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
     """The bounds, cut off above the rates that were seen to work."""
-    bounds = LearningRateRange.of(lr)
-    high = min(bounds.high, BEYOND * model.units.reference)
+    bounds, highest = LearningRateRange.of(lr), highest_that_worked(model.traces)
+    high = min(bounds.high, BEYOND * highest)
     if high <= bounds.low:
         raise InputError(
-            f"the lowest rate to plan with is {bounds.low:g}, the highest that these runs were seen at is "
-            f"{model.units.reference:g}: lower the bound, or fit to runs at higher rates"
+            f"the lowest rate to plan with is {bounds.low:g}, the highest that these runs were seen to work at is "
+            f"{highest:g}: lower the bound, or fit to runs at higher rates"
         )
     return LearningRateRange(bounds.low, high)
+
+
+def highest_that_worked(traces: Sequence[Trace]) -> float:
+    """The highest rate of a run that worked; where none did, a decade below the lowest of their peaks."""
+    worked = that_worked(traces)
+    return max(map(_peak, worked)) if worked else min(map(_peak, traces)) / 10
+
+
+def shortest_warmup(traces: Sequence[Trace]) -> float:
+    """The smallest share of its length in which a run that worked has come near its peak, if that is a high one."""
+    worked = that_worked(traces)
+    high = [trace for trace in worked if _peak(trace) > max(map(_peak, worked)) / 2]
+    return min((rise(trace.schedule, trace.last_step) for trace in high), default=0.0)
+
+
+def rise(schedule: Schedule, stop: int) -> float:
+    """The share of a schedule after which the rate has reached nine tenths of its highest before `stop`."""
+    at = np.unique(np.linspace(0, max(stop - 1, 0), 2000).astype(int))
+    rates = schedule(at)
+    return float(at[np.argmax(rates >= 0.9 * rates.max())]) / schedule.steps
+
+
+def that_worked(traces: Sequence[Trace]) -> list[Trace]:
+    """The runs that lasted, did not fail and ended better than they began.
+
+    A fork that was dropped early says nothing about a long run at its rate: many rates look good at first.
+    """
+    longest = max(trace.last_step for trace in traces)
+    return [trace for trace in traces if trace.last_step >= LASTING * longest and _improved(trace)]
+
+
+def _improved(trace: Trace) -> bool:
+    values = trace.path()[1]
+    return not trace.failed and trace.objective.sign * float(values[-1] - values[0]) >= 0
+
+
+def _peak(trace: Trace) -> float:
+    return float(Pieces.of(trace.schedule, np.array([max(trace.last_step, 1)])).rates.max())
 
 
 def _past(start: Trace | None) -> Pieces:

@@ -6,6 +6,7 @@ were one. Rows carry how far a run is behind the best one at that step: what is 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from paceline.traces.trace import is_sound
 PER_RUN, MOST = 40, 1200  # rows of a run, rows in all
 AROUND, QUIET, UNKNOWN_NOISE = 24, 1e-4, 0.02  # observations that noise is measured over; its least and its guess
 APART = 2.0  # times its first loss: a run that ends above has come apart
+STATES = 2000  # steps of a run at which its state is worked out, the cost of which grows with their square
 FIRST = 0.01  # the share of a run from which on it is read: before, the clock is not yet log steps
 WINDOW = 0.3  # of the running mean that says how high a run is, in log steps either way
 NODES = LOWEST + (HIGHEST - LOWEST) * (1 - np.cos(np.pi * np.arange(12) / 11)) / 2
@@ -143,6 +145,24 @@ def stretches(steps: Int[np.ndarray, "n"], most: int) -> Int[np.ndarray, "n"]:
     return np.unique(np.minimum(((at - at[0]) / width).astype(int), most - 1), return_inverse=True)[1]
 
 
+def averaging(stretch: Int[np.ndarray, "n"]) -> tuple[Float[np.ndarray, "rows n"], Float[np.ndarray, "rows"]]:
+    """The matrix that takes the mean over each stretch, and how many lie in it."""
+    mean = np.zeros((stretch[-1] + 1, len(stretch)))
+    mean[stretch, np.arange(len(stretch))] = 1.0
+    count = mean.sum(1)
+    return mean / count[:, None], count
+
+
+def thinned(stretch: Int[np.ndarray, "n"], most: int = STATES) -> Int[np.ndarray, "some"]:
+    """Numbers of at most so many observations, evenly from each stretch; all where there are no more."""
+    if len(stretch) <= most:
+        return np.arange(len(stretch))
+    rows = int(stretch[-1]) + 1
+    ends: list[int] = np.searchsorted(stretch, np.arange(rows + 1)).tolist()
+    quota = max(1, most // rows)
+    return np.unique(np.concatenate([np.linspace(a, b - 1, quota).astype(int) for a, b in pairwise(ends)]))
+
+
 def running_mean(steps: Int[np.ndarray, "n"], loss: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
     """Mean over a window in log steps."""
     at, total = np.log(steps), np.concatenate([[0.0], np.cumsum(loss)])
@@ -180,16 +200,14 @@ def rows_of(traces: Sequence[Trace], units: Units, tasks: Sequence[str]) -> Rows
         ]
         behind = np.maximum(1.0, level / np.min([level, *rivals], axis=0))
         stretch = stretches(steps, per_run)
-        mean = np.zeros((stretch[-1] + 1, len(steps)))
-        mean[stretch, np.arange(len(steps))] = 1.0
-        count = mean.sum(1)
-        mean /= count[:, None]
-        pieces = Pieces.of(trace.schedule, steps)
+        mean, count = averaging(stretch)
+        some = thinned(stretch)
+        pieces = Pieces.of(trace.schedule, steps[some])
         noise = noise_level(level, loss)
-        columns = np.stack([loss, level, behind, noise**2, np.log(steps), np.log10(pieces.last.numpy())])
+        columns = np.stack([loss, level, behind, noise**2, np.log(steps), np.log10(trace.schedule(steps - 1))])
         numbers = np.array([[number], [task]]) * np.ones(len(count))
         modes = pieces.noise(nodes, units.reference, units.largest)
-        average = tensor(mean)
+        average = tensor(averaging(stretch[some])[0])
         parts.append(
             (average @ pieces.summed()[0], average @ modes, np.concatenate([columns @ mean.T, count[None], numbers]))
         )

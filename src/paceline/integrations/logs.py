@@ -1,0 +1,185 @@
+"""Logs of old runs, read into traces: a study, a CSV file, TensorBoard's events.
+
+What is needed of a run is when, at which rate, and how good. Everything else about a log (names, gaps, several runs in
+one file, a run that was continued) is sorted out here and in `series`, so that a model sees traces and nothing else.
+"""
+
+import csv
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import InputError
+from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
+from paceline.integrations.tensorboard import MARK, Scalars, event_files, read_scalars
+from paceline.strategy import Goal, History
+from paceline.study import Study
+from paceline.traces import LearningRateRange, Objective, Trace
+from paceline.tuner.progress import Progress
+
+TABLES = {".csv", ".tsv", ".txt"}
+_RUNS = ("run", "run_id", "run_name", "run id", "run name")
+
+
+def read_traces(
+    path: "str | Path",
+    *,
+    step: str | None = None,
+    lr: "Rate | None" = None,
+    value: str | None = None,
+    mode: str = "min",
+) -> list[Trace]:
+    """Read the runs of a study folder, of a table (CSV), or of TensorBoard's event files.
+
+    Args:
+        path: the study's folder; the table, with a column `run` where it holds several; an event file, or a folder,
+            where each folder below with event files is a run.
+        step: the column that counts updates; by default found by its name, as the next two.
+        lr: the column or tag of the rate; or, where it was not logged, the rate itself or a `Schedule`.
+        value: the column or tag of the loss, or of whatever is to be improved.
+        mode: "min" for a loss, "max" otherwise; a study knows.
+
+    Returns:
+        One trace per run; forks of a study with their parents.
+    """
+    where = Path(path)
+    if (where / "study.json").exists() or (where / "journal.jsonl").exists():
+        return _of_study(where)
+    if where.is_file() and MARK in where.name:
+        return _of_events(where, lr, value, mode)
+    if where.is_file() and where.suffix.lower() in TABLES:
+        return _of_table(where, step, lr, value, mode)
+    if where.is_dir() and event_files(where):
+        return _of_events(where, lr, value, mode)
+    is_there = (
+        "a folder without any of these" if where.is_dir() else f"a file that ends in {where.suffix or 'nothing'!r}"
+    )
+    got = is_there if where.exists() else "nothing there"
+    raise InputError(
+        f"{path}: expected a study folder, a table (.csv, .tsv) or TensorBoard's event files, got {got}: check the path"
+    )
+
+
+def _of_study(folder: Path) -> list[Trace]:
+    """The forks, by their raw weights where these were observed."""
+    study = Study.open(folder)
+    observed = {of for report in study.reports for of in report.values}
+    of = "raw" if "raw" in observed or not observed else "averaged"
+    settings: dict[str, Any] = study.settings
+    goal = Goal(LearningRateRange.of(settings["lr"]), settings["steps"], Objective(settings.get("mode", "min"), of=of))
+    history = reduce(Progress.after, study.events, Progress(History(goal))).history
+    named: dict[str, Trace] = {}
+    for trace in history.traces():
+        parent = named[trace.parent.name] if trace.parent is not None else None
+        named[trace.name] = replace(trace, name=f"{folder}, fork {trace.name}", parent=parent)
+    if not named:
+        raise InputError(f"{folder}: expected runs with observations, got none: the study has only just begun, wait")
+    return list(named.values())
+
+
+def _of_table(path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        rows = list(csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))) if lines else []
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} does not read as a table ({error}): expected a CSV file, write it again") from error
+    if len(rows) < 2:
+        raise InputError(f"{path}: expected a line of column names and a line per observation, got {len(rows)} line(s)")
+    names = [name.strip() for name in rows[0]]
+    rate = constant_rate(lr, names)
+    at, of = pick(names, STEP, step, str(path)), pick(names, VALUE, value, str(path))
+    by = next((name for name in names if name.lower() in _RUNS), None)
+    wanted = [of] if rate is not None else [of, pick(names, RATE, lr if isinstance(lr, str) else None, str(path))]
+    found: dict[str, dict[str, Series]] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        cells = dict(zip(names, row, strict=False))
+        if not cells.get(at, "").strip():
+            continue
+        run = found.setdefault(cells.get(by, "") if by else "", {name: [] for name in wanted})
+        for name in wanted:
+            if cells.get(name, "").strip():
+                run[name].append((_whole(cells[at], path, at, number), _number(cells[name], path, name, number)))
+    runs = {f"{path}, run {run}" if run else str(path): columns for run, columns in found.items()}
+    for name, columns in runs.items():
+        _check_order(name, columns[of])
+    rated = {name: rate if rate is not None else columns[wanted[1]] for name, columns in runs.items()}
+    return [trace_of(name, rated[name], columns[of], mode) for name, columns in runs.items()]
+
+
+def _number(cell: str, path: Path, name: str, row: int) -> float:
+    try:
+        return float(cell)
+    except ValueError as error:
+        raise InputError(
+            f"{path}, line {row}: expected a number in {name!r}, got {cell!r}: mend it, leave the cell empty, or name "
+            "another column"
+        ) from error
+
+
+def _whole(cell: str, path: Path, name: str, row: int) -> int:
+    number = _number(cell, path, name, row)
+    if number != number // 1 or number < 0:
+        raise InputError(
+            f"{path}, line {row}: expected a whole step from 0 on in {name!r}, got {cell!r}: count updates"
+        )
+    return int(number)
+
+
+def _check_order(name: str, values: Series) -> None:
+    """Steps may go back to a checkpoint, but not to where the run began."""
+    for (before, _), (step, _) in pairwise(values):
+        if step < before and step <= values[0][0]:
+            raise InputError(
+                f"{name}: steps must increase, got {before} followed by {step}, where it began: "
+                "sort the rows by step, or tell several runs apart in a column named 'run'"
+            )
+
+
+def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+    """Each folder with event files is a run; one that has no rate or no loss is left out with a warning."""
+    folders: dict[Path, list[Path]] = {}
+    for file in event_files(path):
+        folders.setdefault(file.parent, []).append(file)
+    found, refused = list[Trace](), list[InputError]()
+    for folder, files in folders.items():
+        try:
+            found += _of_folder(path if path.is_file() else folder, files, lr, value, mode)
+        except InputError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    for error in refused:
+        warnings.warn(f"left out: {error}", stacklevel=3)
+    return found
+
+
+def _of_folder(where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+    parts = [read_scalars([file]) for file in files]
+    tags = list({tag: None for part in parts for tag in part})
+    rate = constant_rate(lr, tags)
+    of = pick(tags, VALUE, value, str(where), thing="tag")
+    by = "" if rate is not None else pick(tags, RATE, lr if isinstance(lr, str) else None, str(where), thing="tag")
+    runs = _runs(parts, of)
+    several = len(runs) > 1
+    return [
+        trace_of(
+            f"{where}, run {i}" if several else str(where), run.get(by, []) if rate is None else rate, run[of], mode
+        )
+        for i, run in enumerate(runs, start=1)
+    ]
+
+
+def _runs(parts: Sequence[Scalars], of: str) -> list[Scalars]:
+    """Files of one folder: one goes on with the run before it, unless its values begin where those did."""
+    runs: list[Scalars] = [{}]
+    for part in parts:
+        begun = runs[-1].get(of)
+        if begun and of in part and part[of][0][0] <= begun[0][0]:
+            runs.append({})
+        for tag, series in part.items():
+            runs[-1].setdefault(tag, []).extend(series)
+    return [run for run in runs if of in run]
