@@ -190,7 +190,7 @@ class Dynamic(Strategy):
     def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
-        outlook = Outlook.of(history) if self.look == "final" and rung.at >= SPEAKS else None
+        outlook = self._outlook(history) if self.look == "final" and rung.at >= SPEAKS else None
         ranked = outlook.ranked(ranked) if outlook is not None else ranked
         best = ranked[0]
         first = self._protected(history, best)
@@ -210,6 +210,9 @@ class Dynamic(Strategy):
         for i in range(clones):
             builder.clone(best, self.alphas[i % len(self.alphas)])
         return builder.decision(ranked, self.smooth)
+
+    def _outlook(self, history: History) -> Outlook | None:
+        return Outlook.of(history)
 
     def _retunes(self, rung: Rung) -> bool:
         """Whether forks that go on get a new rate: only where nothing is ever cloned and nothing shrinks."""
@@ -324,7 +327,8 @@ class _Round:
         choice = strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
         if self.outlook is None:
             return choice
-        return self.outlook.challenger(parent, choice, others, strategy.max_change)
+        untouched = sum(p.parent is None for p in self.proposals)
+        return self.outlook.challenger(parent, choice, others, untouched, strategy.max_change)
 
     def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
         schedule = past.schedule.extend(rate, self.stop)

@@ -22,10 +22,11 @@ from paceline.strategy.plan import CHALLENGES, Plan, Rung
 Look = Literal["now", "final"]
 
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
-SURE, SURE_TO_DROP = 0.7, 0.95  # of the draws that have to agree
+# share of the draws that have to agree: to change a last fork's rate, that of the one challenger, of one of several, and
+# to rank forks otherwise than by where they stand
+SURE_ALONE, SURE_OF_ONE, SURE_OF_SEVERAL, SURE_TO_DROP = 0.7, 0.85, 0.5, 0.95
 STEP, APART = 0.05, 0.1  # decades between candidates, and to what others run at
-BEYOND = 1.6  # times the highest rate that lasted: a challenger may fail, the last fork may not
-LASTED = 0.05
+LASTED = 0.05  # share of a run that a fork has to have lived for its rate to count as one that works
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,26 +59,28 @@ class Outlook:
                     order[i], order[i + 1] = order[i + 1], order[i]
         return order
 
-    def challenger(self, parent: Fork, otherwise: Choice, others: Sequence[float], decades: float) -> Choice:
+    def challenger(
+        self, parent: Fork, otherwise: Choice, others: Sequence[float], untouched: int, decades: float
+    ) -> Choice:
         """The rate of a clone: the one that ends best, where the law is sure that it ends better than the other choice.
 
         Args:
             parent: what is cloned.
             otherwise: what would be tried without the law.
             others: rates that forks run at.
+            untouched: how many forks go on as they are; the more, the more may be dared.
             decades: the largest change.
         """
-        rates = self._candidates(parent, decades, BEYOND)
+        rates = self._candidates(parent, decades)
         taken = np.array([*others, parent.multiplier])
         free = rates[np.abs(np.log10(rates[:, None] / taken)).min(1) >= APART - 1e-9]
-        return self._best(parent, otherwise, free)
+        return self._best(parent, otherwise, free, SURE_OF_ONE if untouched < 2 else SURE_OF_SEVERAL)
 
     def going_on(self, fork: Fork, decades: float) -> Choice:
         """The rate of a last fork: its own, unless the law is sure of another."""
-        rates = self._candidates(fork, decades, 1.0)
-        return self._best(fork, Choice(fork.multiplier, "as before"), rates)
+        return self._best(fork, Choice(fork.multiplier, "as before"), self._candidates(fork, decades), SURE_ALONE)
 
-    def _candidates(self, parent: Fork, decades: float, beyond: float) -> Float[np.ndarray, "rates"]:
+    def _candidates(self, parent: Fork, decades: float) -> Float[np.ndarray, "rates"]:
         """Rates around the parent's, up to the highest that lasted for a while."""
         goal = self.history.goal
         lasted = [
@@ -85,18 +88,18 @@ class Outlook:
             for fork in self.history.forks
             if fork.raw is not None and not fork.failure and fork.raw.last_step >= LASTED * goal.steps
         ]
-        high = min(goal.lr_range.high, beyond * max(lasted, default=parent.multiplier))
+        high = min(goal.lr_range.high, max(lasted, default=parent.multiplier))
         steps = np.arange(-round(decades / STEP), round(decades / STEP) + 1)
         rates = parent.multiplier * 10.0 ** (STEP * steps)
         return rates[(rates >= goal.lr_range.low) & (rates <= high * (1 + 1e-9))]
 
-    def _best(self, parent: Fork, otherwise: Choice, rates: Float[np.ndarray, "rates"]) -> Choice:
+    def _best(self, parent: Fork, otherwise: Choice, rates: Float[np.ndarray, "rates"], enough: float) -> Choice:
         if not len(rates):
             return otherwise
         gain = self.finals(parent, rates.tolist()) - self.finals(parent, [otherwise.rate])
         best = int(np.argmax(np.median(gain, axis=0)))
         sure = float(np.mean(gain[:, best] > 0))
-        if sure < SURE:
+        if sure < enough:
             return replace(otherwise, reason=f"{otherwise.reason}; the law is not sure of better")
         rate = float(rates[best])
         times = f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}"
