@@ -82,7 +82,7 @@ def test_a_study_is_enough_for_a_plan(study: Path) -> None:
     view = plan_from([study])
     finished = Study.open(study).finished
     assert finished is not None
-    assert view.reached[0].words == f"fork {finished.fork}, raw weights, the winner"
+    assert view.reached[0].words == f"fork {finished.fork}, raw weights, the winner: paceline export {study}"
     assert view.steps == 200
     assert view.lr[0] == 0.01
     assert isinstance(view.schedule.base, WarmupStableDecay)

@@ -208,7 +208,8 @@ def _reached(source: Source) -> Reached | None:
             return None
         of = "raw" if "raw" in winner.last else next(iter(winner.last))
         so_far = "the winner" if source.study.finished is not None else "leading, the study is not over"
-        return Reached(source.name, winner.step, winner.last[of], f"fork {winner.fork}, {of} weights, {so_far}")
+        words = f"fork {winner.fork}, {of} weights, {so_far}: paceline export {source.name}"
+        return Reached(source.name, winner.step, winner.last[of], words)
     best = _best(source.traces)
     if best is None:
         return None
