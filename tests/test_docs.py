@@ -12,7 +12,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_code_in_the_readme_runs(block: str) -> None:
+def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
 
 

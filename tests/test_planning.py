@@ -82,7 +82,10 @@ def test_a_study_is_enough_for_a_plan(study: Path) -> None:
     view = plan_from([study])
     finished = Study.open(study).finished
     assert finished is not None
-    assert view.reached[0].words == f"fork {finished.fork}, raw weights, the winner"
+    assert view.reached[0].words == (
+        f"fork {finished.fork}, the winner, raw weights, mean of the last 5 values; "
+        f"its schedule: paceline export {study}"
+    )
     assert view.steps == 200
     assert view.lr[0] == 0.01
     assert isinstance(view.schedule.base, WarmupStableDecay)
@@ -126,7 +129,7 @@ def test_a_log_of_tensorboard_through_the_command(folder: Path) -> None:
     assert any(re.match(r"peak rate 0\.\d+: warm-up over \d+ steps", line) for line in lines)
     assert any(re.match(r"the plan +0\.\d+ +0\.\d+ +0\.\d+ to 0\.\d+", line) for line in lines)
     assert any(
-        re.match(r"recorded: logs/1 ended at 0\.\d+, step 400 \(mean of its last 5 values\)", line) for line in lines
+        re.match(r"recorded: logs/1 ended at 0\.\d+, step 400 \(mean of the last 5 values\)", line) for line in lines
     )
     assert lines[-3:-1] == ["schedule: plans/next.json", "figure: plan.png"]
     assert lines[-1].startswith(

@@ -315,7 +315,7 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False) -> None:
 def plan(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="SOURCE...", help="Runs of one model: studies, CSV files, TensorBoard logs."),
+        typer.Argument(metavar="SOURCE", help="Runs of one model: studies, CSV files, TensorBoard logs."),
     ],
     steps: Annotated[
         int | None, typer.Option(help="Length of the run to plan, in updates.", show_default="as the longest run")
@@ -379,7 +379,8 @@ def plan(
         from paceline.views.text import make_console
 
         console = make_console()
-        console.print(plan_page(view), "", f"schedule: {out}", sep="\n", soft_wrap=True)
+        console.print(plan_page(view), soft_wrap=not console.is_terminal)
+        console.print(f"\nschedule: {out}", soft_wrap=True)
         if figure is not None:
             console.print(f"figure: {figure}", soft_wrap=True)
         load = f"lambda_lr(optimizer, paceline.Schedule.load({str(out)!r}))"

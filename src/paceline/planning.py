@@ -202,17 +202,20 @@ def _best(traces: Sequence[Trace]) -> Trace | None:
 
 def _reached(source: Source) -> Reached | None:
     """How the best run of a source ended: a study's winner, or the best of the others."""
+    closing = f"mean of the last {CLOSING} values"
     if source.study is not None:
-        winner = read(source.study.events).best
-        if winner is None:
+        view = read(source.study.events)
+        if view.best is None:
             return None
-        of = "raw" if "raw" in winner.last else next(iter(winner.last))
-        so_far = "the winner" if source.study.finished is not None else "leading, the study is not over"
-        return Reached(source.name, winner.step, winner.last[of], f"fork {winner.fork}, {of} weights, {so_far}")
+        _, values = view.whole_run(view.best.fork)
+        of = "raw" if "raw" in values else next(iter(values))
+        so_far = "the winner" if view.finished is not None else "leading, the study is not over"
+        words = f"fork {view.best.fork}, {so_far}, {of} weights, {closing}; its schedule: paceline export {source.name}"
+        return Reached(source.name, view.best.step, float(np.mean(values[of][-CLOSING:])), words)
     best = _best(source.traces)
     if best is None:
         return None
-    return Reached(best.name, best.last_step, _ended(best), f"mean of its last {min(CLOSING, len(best.steps))} values")
+    return Reached(best.name, best.last_step, _ended(best), closing)
 
 
 def _rates(trace: Trace, begin: int = 0) -> tuple[np.ndarray, np.ndarray]:

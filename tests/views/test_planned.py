@@ -37,7 +37,7 @@ VIEW = PlanView(
     schedule=SCHEDULE,
     plan=Outlook("the plan", 0.012, 0.4, 0.35, 0.45),
     usual=(Outlook("cosine", 0.01, 0.5, 0.45, 0.55), Outlook("constant", 0.003, 0.9, 0.8, 1.0)),
-    reached=(Reached("old.csv", 1000, 0.52, "mean of its last 5 values"),),
+    reached=(Reached("old.csv", 1000, 0.52, "mean of the last 5 values"),),
     curve=((10.0, 500.0, 1000.0), (1.8, 0.8, 0.35), (2.2, 1.0, 0.45), (2.0, 0.9, 0.4)),
     runs=(RUN, RUN._replace(steps=(), values=(), rate_steps=(), rates=())),
     best=RUN,
@@ -59,7 +59,7 @@ def test_a_page_tells_forecasts_from_records() -> None:
         "looked for between 0.0001 and 0.012, by the median of the final value",
         "none of these schedules was run",
         "the plan is forecast to end 20 % better than the best of the usual ones, cosine\n",
-        "recorded: old.csv ended at 0.52, step 1,000 (mean of its last 5 values)",
+        "recorded: old.csv ended at 0.52, step 1,000 (mean of the last 5 values)",
     ):
         assert part in text, text
     assert text.index("the plan ") < text.index("cosine") < text.index("constant")

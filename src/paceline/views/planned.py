@@ -89,7 +89,8 @@ def plan_page(view: PlanView) -> RenderableType:
         f"looked for between {low:.3g} and {high:.3g}, by {goal} of the final value",
         "",
         _table(view),
-        "forecasts by the law fitted to the runs above: none of these schedules was run",
+        "forecasts by the law fitted to the runs above: none of these schedules was run; "
+        "the plan is what this law likes best, so its own forecast is on the bright side",
         _comparison(view),
         *(
             f"recorded: {run.name} ended at {number(run.value)}, step {run.step:,} ({run.words})"
