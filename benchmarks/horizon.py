@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._hindsight import SHAPES, hindsight, train
+from benchmarks._oracle import oracle
 from benchmarks._problems import PROBLEMS
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean, ratios
@@ -50,6 +51,8 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "horizon 1.5": lambda: Dynamic.horizon(cost=1.5),
     "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, look="final"),
 }
+LOOKS = {1.5: "horizon 1.5", 2.3: "horizon 2.3, blind", 5: "horizon 5, blind"}  # what look="final" is compared to
+MORE = 24  # seeds of the quadratics, where they are cheap, for that comparison
 PEERS = ("AutoLRS, cost 5", "PBT", "PB2", *(f"5 x {name}" for name in FAMILIES), "5 at random")
 
 
@@ -58,6 +61,8 @@ def run(key: Key) -> dict[str, Any]:
     name, method, seed = key
     if method == "hindsight":
         return {**train(name, *hindsight(name), seed), "cost": 1.0}
+    if method.endswith("oracle"):
+        return study(name, oracle(name, float(method.split()[1].rstrip(","))), seed)
     return study(name, METHODS[method](), seed)
 
 
@@ -135,6 +140,36 @@ def print_paired(rows: Rows) -> None:
     print(table(["cost", "problem", "blind above model"], lines))
 
 
+def gains(rows: Rows, problem: str, method: str, other: str) -> np.ndarray:
+    """Log of the raw final loss of one method over that of another, seed by seed."""
+    seeds = [s for p, m, s in rows if p == problem and m == other and (p, method, s) in rows]
+    return np.log([rows[problem, method, s]["raw"] / rows[problem, other, s]["raw"] for s in sorted(seeds)])
+
+
+def print_looks(rows: Rows) -> None:
+    """Deciding by the forecast of the end against deciding by the value now; and with the true expected end."""
+    lines = []
+    for cost, other in LOOKS.items():
+        for kind in ("final", "oracle"):
+            cells, means_, errors = [], [], []
+            for p in PROBLEMS.values():
+                gain = gains(rows, p.name, f"horizon {cost:g}, {kind}", other)
+                if not len(gain):
+                    cells.append("")
+                    continue
+                error = gain.std(ddof=1) / np.sqrt(len(gain))
+                cells.append(f"{100 * gain.mean():+.1f} +- {100 * error:.1f} ({len(gain)})")
+                if p.counted:
+                    means_.append(gain.mean())
+                    errors.append(error)
+            mean, error = float(np.mean(means_)), float(np.linalg.norm(errors)) / len(errors)
+            lines.append([f"{cost:g}", kind, *cells, f"{100 * mean:+.1f} +- {100 * error:.1f}"])
+            result(f"horizon_{kind}_over_now_{cost:g}", mean)
+            result(f"horizon_{kind}_over_now_{cost:g}_error", error)
+    names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
+    print(table(["cost", "look", *names, "mean of those counted"], lines))
+
+
 def draw(rows: Rows) -> None:
     """Quality against cost."""
     import matplotlib.pyplot as plt
@@ -169,6 +204,10 @@ def main() -> None:
     methods = [name for name in ["hindsight", *METHODS] if options.only in name]
     problems = [p for p in reversed(PROBLEMS.values()) if options.problem in ("", p.name)]  # the longest first
     keys = [(p.name, method, seed) for p in problems for method in methods for seed in range(p.seeds)]
+    told = [f"horizon {cost:g}, oracle" for cost in LOOKS]
+    looks = [*LOOKS.values(), *(f"horizon {cost:g}, final" for cost in LOOKS), *told]
+    more = [(p.name, method, seed) for p in problems if not p.network for method in looks for seed in range(MORE)]
+    keys += [key for key in more if options.only in key[1] and key not in keys]
     jobs = options.jobs if not options.report else 0
     rows = complete(RESULTS / "horizon.jsonl", keys, run, jobs=jobs, limit=options.limit)
     if any(key not in rows for key in keys) or options.only or options.problem:
@@ -179,6 +218,10 @@ def main() -> None:
     print_table(rows)
     print()
     print_paired(rows)
+    print(
+        '\nlook="final" over the same without it, % +- standard error (seeds), negative is better; oracle: told the truth\n'
+    )
+    print_looks(rows)
     for cost in COSTS:
         for of in ("raw", "averaged"):
             overall, networks = means(rows, named(cost), of)

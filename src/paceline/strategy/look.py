@@ -22,8 +22,8 @@ from paceline.strategy.plan import CHALLENGES, Plan, Rung
 Look = Literal["now", "final"]
 
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
-# share of the draws that have to agree: to change a last fork's rate, that of the one challenger, of one of several, and
-# to rank forks otherwise than by where they stand
+# share of the draws that have to agree to change a last fork's rate, that of the one challenger, of one of several,
+# and to rank forks otherwise than by where they stand
 SURE_ALONE, SURE_OF_ONE, SURE_OF_SEVERAL, SURE_TO_DROP = 0.7, 0.85, 0.5, 0.95
 STEP, APART = 0.05, 0.1  # decades between candidates, and to what others run at
 LASTED = 0.05  # share of a run that a fork has to have lived for its rate to count as one that works

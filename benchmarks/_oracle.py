@@ -1,0 +1,51 @@
+"""What a perfect forecast would be worth: `look="final"` with the closed form of the noisy quadratic in place of the law.
+
+It knows the expected loss of every schedule, not the luck of a run. What it gains over the same plan without it is what
+a better law could still gain there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.problems import Quadratic
+from paceline.strategy import Dynamic, Fork, History
+from paceline.strategy.look import Outlook
+
+QUADRATICS = {
+    "quadratic 1": Quadratic(1.0, 500),
+    "quadratic 0.1": Quadratic(0.1, 500),
+    "edge": Quadratic(0.1, 1000),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosedForm(Outlook):
+    """Expected final losses, known."""
+
+    problem: Quadratic
+
+    def finals(self, fork: Fork, rates: Sequence[float]) -> np.ndarray:
+        """One draw: the expected final loss at each rate, bigger is better."""
+        ahead = [fork.schedule.extend(rate, self.history.goal.steps) for rate in rates]
+        with np.errstate(all="ignore"):
+            losses = [self.problem.expected_loss(schedule)[-1] for schedule in ahead]
+        return -np.nan_to_num(np.array([losses]), nan=1e300, posinf=1e300)
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle(Dynamic):
+    """A strategy that is told how every fork will end."""
+
+    problem: Quadratic = QUADRATICS["quadratic 1"]
+
+    def _outlook(self, history: History) -> Outlook | None:
+        known = Outlook.of(history)
+        return None if known is None else ClosedForm(known.history, known.model, self.problem)
+
+
+def oracle(name: str, cost: float) -> Oracle:
+    """The strategy at a cost, told how forks will end on one of the quadratics."""
+    told = Dynamic.horizon(cost=cost, look="final")
+    return Oracle(**{field: getattr(told, field) for field in told.__dataclass_fields__}, problem=QUADRATICS[name])
