@@ -1,4 +1,4 @@
-"""What a perfect forecast would be worth: `look="final"` with the closed form of the noisy quadratic in place of the law.
+"""What a perfect forecast would be worth: `look="final"` with the closed form of the quadratic in place of the law.
 
 It knows the expected loss of every schedule, not the luck of a run. What it gains over the same plan without it is what
 a better law could still gain there.

@@ -218,9 +218,7 @@ def main() -> None:
     print_table(rows)
     print()
     print_paired(rows)
-    print(
-        '\nlook="final" over the same without it, % +- standard error (seeds), negative is better; oracle: told the truth\n'
-    )
+    print('\nlook="final" over the same without it, % +- standard error (seeds); oracle: told the expected end\n')
     print_looks(rows)
     for cost in COSTS:
         for of in ("raw", "averaged"):
