@@ -24,6 +24,7 @@ from paceline.model.law.terms import (
     HIGHEST,
     LOWEST,
     SPREAD,
+    alikeness,
     prior_precision,
     still_to_learn,
     terms,
@@ -103,6 +104,7 @@ class _Search:
         self.number = rows.task if self.tasks > 1 else np.zeros(len(rows.task), dtype=int)
         self.same_task = np.equal.outer(self.number, self.number)
         self.precision = prior_precision(rows.typical, rows.span)
+        self.alike = alikeness(self.precision)
         self.centre = misfit.prior_centre(rows.span)
         self.scale, self.speed = rows.level, 0.1
         ones = np.ones(len(rows.loss))
@@ -161,14 +163,17 @@ class _Search:
         for repeat in range(REWEIGHTED):
             weighted = design / np.maximum(1.0, np.abs(residual) / BOUND)[:, None]
             if repeat:  # Cauchy tails: an exponential is there or it is not
-                away = (coefficients - mean)[EXPONENTIALS]
-                precision[EXPONENTIALS] = 2.0 / (1.0 / base[EXPONENTIALS] + away**2)
-            matrix, vector = weighted.T @ design + np.diag(precision), weighted.T @ target + precision * mean
+                gap = (coefficients - mean)[EXPONENTIALS]
+                precision[EXPONENTIALS] = 2.0 / (1.0 / base[EXPONENTIALS] + gap**2)
+            prior = np.diag(precision) + self.alike
+            matrix, vector = weighted.T @ design + prior, weighted.T @ target + prior @ mean
             coefficients = nonnegative(matrix, vector)
             residual = target - design @ coefficients
-        size, gap = np.abs(residual), base * (coefficients - mean) ** 2
+        size, away = np.abs(residual), coefficients - mean
+        gap = base * away**2
         energy = np.where(size < BOUND, 0.5 * size**2, BOUND * (size - 0.5 * BOUND)).sum()
         energy += np.log1p(gap[EXPONENTIALS]).sum() + 0.5 * (gap.sum() - gap[EXPONENTIALS].sum())
+        energy += 0.5 * away @ self.alike @ away
         if perturbed is not None:
             normals = perturbed.standard_normal(len(vector))
             coefficients = nonnegative(matrix, vector + cholesky(matrix, lower=True) @ normals)

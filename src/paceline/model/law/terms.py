@@ -26,6 +26,7 @@ SPREAD = np.array([0.5, 1.5, 0.15, 0.15])
 LOWEST, HIGHEST = 0.2, 1.8  # of g
 # scales of the coefficients, in units of a typical loss; of the exponentials and the noise also of how far it moves
 WIDE, EXPONENTIAL_SCALE, NOISE_SCALE = 10.0, 0.2, 1.0
+ALIKE = 0.05  # scale of the difference between the weights of two neighbouring modes, in units of that of one
 
 
 def terms(
@@ -67,3 +68,15 @@ def prior_precision(typical: float, span: float) -> Float[np.ndarray, "terms"]:
     scale = np.full(COUNT, WIDE * typical)
     scale[EXPONENTIALS], scale[NOISE] = EXPONENTIAL_SCALE * moved, NOISE_SCALE * moved
     return scale**-2.0
+
+
+def alikeness(precision: Float[np.ndarray, "terms"]) -> Float[np.ndarray, "terms terms"]:
+    """Precision that draws the weights of neighbouring modes together.
+
+    Until a high rate has been annealed, noise that relaxes slowly cannot be told from progress still to be made, and
+    non-negative least squares gives it all to one mode; a plan would then hold high rates too long.
+    """
+    difference = np.zeros((COUNT, COUNT))
+    mode = np.arange(NOISE.start, NOISE.stop - 1)
+    difference[mode, mode], difference[mode, mode + 1] = 1.0, -1.0
+    return difference.T @ difference * precision[NOISE.start] / ALIKE**2
