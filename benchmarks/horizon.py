@@ -206,7 +206,9 @@ def main() -> None:
     keys = [(p.name, method, seed) for p in problems for method in methods for seed in range(p.seeds)]
     told = [f"horizon {cost:g}, oracle" for cost in LOOKS]
     looks = [*LOOKS.values(), *(f"horizon {cost:g}, final" for cost in LOOKS), *told]
-    more = [(p.name, method, seed) for p in problems if not p.network for method in looks for seed in range(MORE)]
+    cheap = [p for p in problems if not p.network and p.counted]
+    more = [(p.name, method, seed) for p in cheap for method in looks for seed in range(MORE)]
+    more += [(p.name, method, seed) for p in problems if not p.network for method in told for seed in range(p.seeds)]
     keys += [key for key in more if options.only in key[1] and key not in keys]
     jobs = options.jobs if not options.report else 0
     rows = complete(RESULTS / "horizon.jsonl", keys, run, jobs=jobs, limit=options.limit)
