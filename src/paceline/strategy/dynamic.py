@@ -16,7 +16,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
-from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Look, Outlook, with_looks
+from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
@@ -52,7 +52,7 @@ class Dynamic(Strategy):
     smooth: float = 0.0
     first: tuple[float, ...] = ()
     centred: bool = True
-    look: Look = "now"
+    look: str = "now"
     max_change: float = 0.45
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Dynamic(Strategy):
         forks: int | None = None,
         base: Shape | None = None,
         choose: str = "blind",
-        look: Look = "now",
+        look: str = "now",
         max_change: float = 0.45,
         min_separation: float = 0.12,
         first: Sequence[float] = (),

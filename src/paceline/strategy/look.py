@@ -8,7 +8,6 @@ overrules what would be done without it where its draws agree.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -18,8 +17,6 @@ from paceline.model.law import LawModel
 from paceline.strategy.base import Fork, History
 from paceline.strategy.choose import Choice
 from paceline.strategy.plan import CHALLENGES, Plan, Rung
-
-Look = Literal["now", "final"]
 
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
 # share of the draws that have to agree to change a last fork's rate, that of the one challenger, of one of several,
@@ -41,7 +38,7 @@ class Outlook:
         """Fit the law to what all forks observed; None where there is too little to learn from."""
         traces = [fork.raw for fork in history.forks if fork.raw is not None]
         try:
-            return cls(history, LawModel.fit(traces))
+            return cls(history, LawModel.fit(traces)) if traces else None
         except (InputError, FitError):
             return None
 

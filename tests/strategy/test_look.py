@@ -1,0 +1,105 @@
+"""Deciding by the forecast of the end: when the law speaks, when it overrules, and what it never does."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from paceline import tune
+from paceline.errors import InputError
+from paceline.problems import Quadratic, QuadraticTraining
+from paceline.strategy import Dynamic, Fork, Goal, History, horizon_plan
+from paceline.strategy.choose import Choice
+from paceline.strategy.look import Outlook, with_looks
+from paceline.study import Decided
+from paceline.traces import LearningRateRange, Objective, Schedule, Trace
+
+PROBLEM = Quadratic(noise=0.5, dims=30)
+GOAL = Goal(LearningRateRange(1e-3, 1.0), 1000, Objective())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told(Outlook):
+    """An outlook that is told the final loss at each rate: best at 0.1, and how sure it may be."""
+
+    sure: float = 1.0
+
+    def finals(self, fork, rates):
+        best = np.array([-(np.log10(rate / 0.1) ** 2) for rate in rates])
+        draws = np.arange(100)[:, None] < 100 * self.sure
+        return np.where(draws, best, -best)
+
+
+def fork(number: int, rate: float, last_step: int = 500) -> Fork:
+    schedule = Schedule([rate], [0, last_step], 1000, "constant")
+    trace = Trace(np.array([last_step]), np.array([1.0]), schedule, name=str(number))
+    return Fork(number, None, 0, schedule, trace, trace)
+
+
+def told(*forks: Fork, sure: float = 1.0) -> Told:
+    return Told(History(GOAL, forks), None, sure)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_law_overrules_only_where_it_is_sure() -> None:
+    parent, blind = fork(0, 0.2), Choice(0.32, "blind")
+    assert told(parent).challenger(parent, blind, [0.2], 1, 0.45).rate == pytest.approx(0.1, rel=0.01)
+    assert told(parent, sure=0.8).challenger(parent, blind, [0.2], 1, 0.45).rate == 0.32
+    assert told(parent, sure=0.8).challenger(parent, blind, [0.2], 2, 0.45).rate == pytest.approx(0.1, rel=0.01)
+    assert "not sure" in told(parent, sure=0.8).challenger(parent, blind, [0.2], 1, 0.45).reason
+    assert told(parent).going_on(parent, 0.3).rate == pytest.approx(0.1, rel=0.01)
+    assert told(parent, sure=0.6).going_on(parent, 0.3).rate == 0.2
+
+
+def test_it_never_goes_above_what_lasted_nor_far_nor_where_others_are() -> None:
+    low, brief = fork(0, 0.01), fork(1, 0.1, last_step=20)
+    found = told(low, brief).challenger(low, Choice(0.006, "blind"), [0.01], 1, 0.45).rate
+    assert found < 0.01 * 1.0001  # the fork at 0.1 lived for 2 % of the run
+    lasting = fork(1, 0.1)
+    assert told(low, lasting).going_on(low, 0.3).rate == pytest.approx(0.02, rel=0.01)
+    taken = told(low, lasting).challenger(low, Choice(0.016, "blind"), [0.01, 0.01 * 10**0.45], 1, 0.45).rate
+    assert taken == pytest.approx(0.01 * 10**0.35)
+
+
+def test_ranks_otherwise_only_where_it_is_sure() -> None:
+    forks = [fork(0, 0.5), fork(1, 0.1)]
+    assert [f.id for f in told(*forks).ranked(forks)] == [1, 0]
+    assert [f.id for f in told(*forks, sure=0.9).ranked(forks)] == [0, 1]
+
+
+@pytest.mark.parametrize(("cost", "rungs"), [(1.5, [0.5, 0.7]), (2.3, []), (5, [])])
+def test_a_plan_that_ends_in_one_fork_gets_rungs_at_no_cost(cost: float, rungs: list[float]) -> None:
+    plan = horizon_plan(cost)
+    looked = with_looks(plan)
+    assert [rung.at for rung in looked.rungs[len(plan.rungs) :]] == rungs
+    assert looked.total_steps(1000) == plan.total_steps(1000)
+
+
+@pytest.mark.parametrize("cost", [1.5, 2.3])
+def test_a_study_tells_what_the_law_expects_and_repeats_itself(cost: float) -> None:
+    def study() -> tuple[float, list[Decided]]:
+        decided = list[Decided]()
+        found = tune(
+            lambda: QuadraticTraining(PROBLEM, 3),
+            steps=400,
+            lr=(1e-3, 1.0),
+            strategy=Dynamic.horizon(cost=cost, look="final"),
+            on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
+        )
+        return found.value, decided
+
+    (value, decided), (again, _) = study(), study()
+    assert value == again
+    bands = [event.details["forecast"] for event in decided if "forecast" in event.details]
+    assert bands
+    assert all(band["steps"][-1] == 400 for bands_ in bands for band in bands_)  # to the end of the run
+    assert any("the law is" in reason for event in decided for reason in event.reasons)
+
+
+def test_without_enough_to_learn_from_there_is_no_outlook() -> None:
+    bare = Fork(0, None, 0, Schedule([0.1], [0, 10], 1000, "constant"))
+    assert Outlook.of(History(GOAL, (bare,))) is None
+
+
+def test_look_is_now_or_final() -> None:
+    with pytest.raises(InputError, match='look must be "now" or "final", got \'later\''):
+        Dynamic.horizon(look="later")
