@@ -15,7 +15,7 @@ from torch import Tensor
 
 from paceline.model import TraceModel
 from paceline.model.quadrature import hermite
-from paceline.model.trace_model import _usable
+from paceline.model.reading import usable
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Observations:
 
     @classmethod
     def of(cls, model: TraceModel) -> "Observations":
-        used = _usable(model.segments, model.link)
+        used = usable(model.segments, model.link)
         row = torch.repeat_interleave(torch.tensor([s.moments.n for s in used]))
         elapsed = torch.cat([torch.from_numpy(s.elapsed) for s in used]) / model.frame.scaling.interval
         residuals = torch.cat([torch.from_numpy(s.residuals) for s in used]) / model.frame.scaling.scale

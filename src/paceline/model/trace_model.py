@@ -28,27 +28,11 @@ from paceline.model.links import Link, link_of
 from paceline.model.paths import Conditioned, Draw, Normals, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
 from paceline.model.quantiles import increment_quantile
+from paceline.model.reading import Settings, checked, usable
 from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
 
 MANY = 1_000  # intervals above which hyperparameters are first learnt from a part of them
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a fit was asked for, so that it can be done again; see `TraceModel.fit`."""
-
-    inducing: int
-    task_dims: int
-    lr: "tuple[float, float] | LearningRateRange | None"
-    anchor_noise: bool
-    random_effect: bool
-
-    def __post_init__(self) -> None:
-        if self.inducing < 1:
-            raise InputError(f"inducing must be at least 1, got {self.inducing}: leave it out for the default")
-        if not isinstance(self.task_dims, int) or self.task_dims < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"tasks is the dimension of the embedding, at least 0, or None, got {self.task_dims}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +114,7 @@ class TraceModel:
             random_effect: let intervals differ from each other beyond their inputs.
             watch: called with the bound after each evaluation of the hyperparameters.
         """
-        traces = _checked(traces)
+        traces = checked(traces)
         if mean == "law":
             return fit_law(traces, tasks)
         if mean != "constant":
@@ -154,7 +138,7 @@ class TraceModel:
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel":
         """Fit from nothing: units, then least squares per interval, then the engine."""
-        used = _usable(segments, link)
+        used = usable(segments, link)
         if not used:
             raise InputError(
                 "expected at least one interval with two observations that did not fail, "
@@ -191,7 +175,7 @@ class TraceModel:
         Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
         outgrown the units they are scaled by, the model is fitted anew.
         """
-        traces = _checked(traces)
+        traces = checked(traces)
         if traces[0].objective != self.frame.cutting.objective:
             raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
         for trace in traces:
@@ -204,20 +188,20 @@ class TraceModel:
         fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
         segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
-        new = _usable(fresh, self.link)
+        new = usable(fresh, self.link)
         if self.frame.scaling.outgrown_by(new):
             return self._cold(self.frame.cutting, self.link, segments, self.frame.tasks, self.settings)
-        if not _usable(segments, self.link):
+        if not usable(segments, self.link):
             raise InputError(
                 "every interval has failed since: pass runs that did not fail, there is nothing to learn from"
             )
-        used, sites = _usable(self.segments, self.link), self.posterior.sites
+        used, sites = usable(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
         if new:
             added = TraceLikelihood.of(new, self.link, self.frame.scaling, anchor_noise=likelihood.anchor_noise)
             likelihood, sites = likelihood.joined(added), sites.joined(_sites_near(added, added.least_squares()))
-        inputs = self.frame.inputs(_usable(segments, self.link))
+        inputs = self.frame.inputs(usable(segments, self.link))
         posterior = fit_posterior(
             inputs,
             likelihood,
@@ -426,26 +410,6 @@ def fit_law(traces: Sequence[Trace], tasks: int | None) -> LawModel:
     hyper = narx.posterior.hyper
     alike = covariance(hyper, torch.cat([place, number[:, None]], 1), torch.cat([place, number[:, None]], 1))[0]
     return LawModel.fit(traces, tasks=names, alike=(alike / hyper.variance[0]).detach().numpy())
-
-
-def _checked(traces: Sequence[Trace]) -> list[Trace]:
-    if not isinstance(traces, Sequence) or not all(isinstance(trace, Trace) for trace in traces):  # pyright: ignore
-        raise InputError(f"expected a list of Trace, got {type(traces).__name__}: put a single trace in a list")
-    if not traces:
-        raise InputError("expected at least one trace, got none: pass a list of Trace")
-    names = [trace.name for trace in traces if trace.name]
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"a name is the identity of a run, got several runs named {repeated}: rename them")
-    objectives = {trace.objective for trace in traces}
-    if len(objectives) > 1:
-        raise InputError(f"all traces of a model share one objective, got {len(objectives)}: fit one model each")
-    return list(traces)
-
-
-def _usable(segments: Sequence[Segment], link: Link) -> list[Segment]:
-    """Intervals the trace model is fitted to: those with observations and, for a monotone link, that did not fail."""
-    return [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and (link.signed or not s.failed)]
 
 
 def _sites_near(likelihood: TraceLikelihood, guess: Float[Tensor, "p n"]) -> Sites:
