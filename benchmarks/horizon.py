@@ -48,7 +48,7 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "horizon 2.3, model": lambda: Dynamic.horizon(cost=2.3, choose="model"),
     "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, look="final"),
     "AutoLRS, cost 2": AutoLRS,
-    "horizon 1.5": lambda: Dynamic.horizon(cost=1.5),
+    "horizon 1.5": lambda: Dynamic.horizon(cost=1.5, look="now"),
     "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, look="final"),
 }
 LOOKS = {1.5: "horizon 1.5", 2.3: "horizon 2.3, blind", 5: "horizon 5, blind"}  # what look="final" is compared to
@@ -93,7 +93,8 @@ def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
 
 def named(cost: float) -> str:
     """The row of the default strategy at a cost."""
-    return "horizon 1.5" if cost == 1.5 else f"horizon {cost:g}, {Dynamic.horizon(cost=cost).chooser.name}"
+    strategy = Dynamic.horizon(cost=cost)
+    return f"horizon {cost:g}, {'final' if strategy.look == 'final' else strategy.chooser.name}"
 
 
 def means(rows: Rows, method: str, of: str = "raw") -> tuple[float, float]:

@@ -100,7 +100,7 @@ class Dynamic(Strategy):
         forks: int | None = None,
         base: Shape | None = None,
         choose: str = "blind",
-        look: str = "now",
+        look: str | None = None,
         max_change: float = 0.45,
         min_separation: float = 0.12,
         first: Sequence[float] = (),
@@ -108,7 +108,8 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
-        half a second a decision. `max_change` and `min_separation`, in decades, restrict what a model chooses from.
+        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects.
+        `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
@@ -116,6 +117,8 @@ class Dynamic(Strategy):
         choosers: dict[str, Chooser] = {"model": ByModel(clock="log"), "blind": Blind()}
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
+        if look is None:
+            look = "final" if plan.rungs and plan.rungs[-1].forks == 1 and choose == "blind" else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=WarmupStableDecay(warmup=0.02, decay=0.7) if base is None else base,

@@ -107,7 +107,7 @@ class Outlook:
 
 def with_looks(plan: Plan) -> Plan:
     """A plan that ends in one fork, with rungs at which that fork may change its rate; others have rungs enough."""
-    if plan.rungs[-1].forks > 1:
+    if not plan.rungs or plan.rungs[-1].forks > 1:
         return plan
     later = tuple(Rung(at, 1) for at in CHALLENGES if at >= SPEAKS_ALONE and at > plan.rungs[-1].at + 0.02)
     return replace(plan, rungs=(*plan.rungs, *later))
