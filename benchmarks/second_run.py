@@ -73,7 +73,7 @@ def print_table(rows: Rows) -> None:
             ratio = values.mean() / base.mean()
             error = (values - ratio * base).std(ddof=1) / np.sqrt(seeds) / base.mean()
             means[kind].append(float(ratio))
-            cells.append(f"{ratio:.3f}+-{error:.3f}")
+            cells.append(f"{ratio:.3f}+-{error:.3f}" if ratio < 1000 else f"{ratio:.0e}")
         held = np.mean([row[f"{family} in band"] for row in these for family in FAMILIES])
         lines.append([name if PROBLEMS[name].counted else f"({name})", *cells, f"{held:.2f}"])
     counted = [i for i, name in enumerate(SEEDS) if PROBLEMS[name].counted]
@@ -90,7 +90,8 @@ def print_table(rows: Rows) -> None:
         for name, seeds in SEEDS.items():
             these = [rows[name, "second", seed] for seed in range(seeds)]
             gains = [np.log([row[family] / row[other] for row in these]) for family in FAMILIES]
-            cells = [f"{100 * g.mean():+.1f} +- {100 * g.std(ddof=1) / np.sqrt(len(g)):.1f}" for g in gains]
+            errors = [100 * g.std(ddof=1) / np.sqrt(len(g)) for g in gains]
+            cells = [f"{100 * g.mean():+.1f} +- {e:.1f}" for g, e in zip(gains, errors, strict=True)]
             lines.append([other, name, *cells])
     print(table(["over", "problem, %", *FAMILIES], lines))
 
