@@ -18,7 +18,7 @@ from paceline.model.forecast import Forecast
 from paceline.model.law import misfit
 from paceline.model.law.fit import DRAWS, Fitted, Problem, fit
 from paceline.model.law.misfit import Places
-from paceline.model.law.rows import Units, holds_together, observed, rows_of, split, stretches, used
+from paceline.model.law.rows import Units, holding, observed, rows_of, split, stretches, used
 from paceline.model.law.state import Pieces
 from paceline.model.law.terms import still_to_learn, terms
 from paceline.model.linalg import few_threads, tensor
@@ -65,15 +65,15 @@ class LawModel:
             alike: correlation between tasks of what the law misses.
             start: a model of fewer observations, to begin from.
         """
-        traces = [trace for trace in traces if holds_together(trace)] or traces
-        units = Units.of(traces)
-        rows = rows_of(traces, units, tasks)
+        sound = holding(traces)
+        units = Units.of(sound)
+        rows = rows_of(sound, units, tasks)
         if rows is None:
             raise InputError(
                 f"expected at least one finite value after the first step, got none in {len(traces)} run(s): "
                 "record values as the run goes"
             )
-        known = used(traces, units)
+        known = used(sound, units)
         splits = np.array([[split(a, b) for b in known] for a in known])
         between = np.eye(max(1, len(tasks))) if alike is None else alike
         try:
@@ -250,7 +250,7 @@ class LawModel:
         law = self.law(pieces, task)
         places = self._places(schedule, pieces, np.unique(steps), task)
         fitted = self.fitted
-        mine = np.array([-np.inf if start is None else split(start, t) for t in used(self.traces, self.units)])
+        mine = np.array([-np.inf if start is None else split(start, t) for t in used(holding(self.traces), self.units)])
         splits = np.vstack([np.column_stack([fitted.problem.splits, mine]), np.append(mine, np.inf)])
         alike = fitted.problem.alike
         cross = misfit.covariance(fitted.log_scales, places, fitted.places, splits, alike) @ fitted.white.T
@@ -293,8 +293,9 @@ class LawModel:
         nothing = np.zeros(0, dtype=int), np.zeros(0), np.zeros(0)
         if start is None:
             return nothing
-        until = [np.exp(split(start, trace)) for trace in self.traces]
-        seen = max((min(u, float(t.last_step)) for u, t in zip(until, self.traces, strict=True)), default=0.0)
+        known = holding(self.traces)
+        until = [np.exp(split(start, trace)) for trace in known]
+        seen = max((min(u, float(t.last_step)) for u, t in zip(until, known, strict=True)), default=0.0)
         steps, losses = observed(start, self.units, whole=True)
         fresh = steps > seen
         if not fresh.any():

@@ -228,6 +228,11 @@ def holds_together(trace: Trace) -> bool:
     return float(np.mean(trace.values[-few:])) < APART * first and float(values.max()) < 5 * APART * first
 
 
+def holding(traces: Sequence[Trace]) -> list[Trace]:
+    """The runs that hold together; all of them where none does."""
+    return [trace for trace in traces if holds_together(trace)] or list(traces)
+
+
 def used(traces: Sequence[Trace], units: Units) -> list[Trace]:
     """The traces that `rows_of` has rows of, in their order."""
     return [trace for trace in traces if len(observed(trace, units)[0])]
