@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._hindsight import SHAPES, hindsight, train
 from benchmarks._oracle import oracle
-from benchmarks._problems import PROBLEMS
+from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean, ratios
 from paceline import tune
@@ -29,6 +29,7 @@ from paceline.strategy import (
     Strategy,
 )
 from paceline.study import Failed, Observed
+from paceline.tuner.result import Result
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
 COSTS = (1.5, 2.3, 3.2, 5)
@@ -68,27 +69,32 @@ def run(key: Key) -> dict[str, Any]:
 
 def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
     """Tune a problem; final values of the fork that won, and the steps that all forks took."""
-    problem, taken = PROBLEMS[name], list[int]()
+    taken = list[int]()
 
     def count(event: object) -> None:
         if isinstance(event, Observed | Failed):
             taken.append((event.stop if isinstance(event, Observed) else event.step) - event.start)
 
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            found = tune(
-                lambda: problem.make(seed),
-                steps=problem.steps,
-                lr=problem.bounds(seed),
-                strategy=strategy,
-                seed=seed,
-                on_event=count,
-            )
+        found = tuned(PROBLEMS[name], strategy, seed, count)
         last = next(fork.last for fork in found.history.forks if fork.id == found.fork)
     except TrainingError as error:
         last = {"raw": None, "averaged": None, "failure": str(error)}
-    return {**last, "cost": sum(taken) / problem.steps}
+    return {**last, "cost": sum(taken) / PROBLEMS[name].steps}
+
+
+def tuned(problem: Problem, strategy: Strategy, seed: int, on_event: Callable[[Any], None] = lambda _: None) -> Result:
+    """A study of a problem, without its warnings."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return tune(
+            lambda: problem.make(seed),
+            steps=problem.steps,
+            lr=problem.bounds(seed),
+            strategy=strategy,
+            seed=seed,
+            on_event=on_event,
+        )
 
 
 def named(cost: float) -> str:

@@ -8,7 +8,6 @@ the best fixed schedule tuned in hindsight on other seeds. All over the latter; 
 `python -m benchmarks.second_run` resumes from results/second_run.jsonl; about 15 minutes on two cores.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from benchmarks._hindsight import hindsight, train
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean
-from paceline import Schedule, TraceModel, tune
+from benchmarks.horizon import tuned
+from paceline import Schedule, TraceModel
 from paceline.strategy import Dynamic, History
 
 FAMILIES = ("shape", "multipliers", "free")
@@ -29,15 +29,8 @@ def run(key: Key) -> dict[str, Any]:
     """A first study, the runs planned from it, and hindsight's."""
     name, _, seed = key
     problem = PROBLEMS[name]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = tune(
-            lambda: problem.make(seed),
-            steps=problem.steps,
-            lr=problem.bounds(seed),
-            strategy=Dynamic.horizon(),
-            seed=seed,
-        )
+    found = tuned(problem, Dynamic.horizon(), seed)
+    with np.errstate(all="ignore"):
         row = {"first": found.history.fork(found.fork).last["raw"], "again": once(problem, found.schedule, seed)}
         row["hindsight"] = train(name, *hindsight(name), seed)["raw"]
         for family, (schedule, low, high) in planned(found.history).items():

@@ -1,11 +1,23 @@
 """A forecast: draws of a trace at given steps, in the user's units."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from paceline.errors import InputError
+
+
+def steps_ahead(steps: "Sequence[int] | np.ndarray", begin: int) -> Int[np.ndarray, "steps"]:
+    """The steps to forecast, refused where they do not increase from where the run begins or stands."""
+    at = np.atleast_1d(np.asarray(steps, dtype=int))
+    if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
+        raise InputError(
+            f"steps to forecast must increase and lie at or after step {begin}, where the run begins or stands, "
+            f"got {at.tolist()[:5]}"
+        )
+    return at
 
 
 @dataclass(frozen=True, slots=True, eq=False)

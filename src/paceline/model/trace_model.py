@@ -17,7 +17,7 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model.failure import FailureModel, failed_intervals
-from paceline.model.forecast import Forecast
+from paceline.model.forecast import Forecast, steps_ahead
 from paceline.model.frame import Ahead, Frame, Intervals, StartLaw, cutting_for
 from paceline.model.kernels import Hyperparameters, covariance
 from paceline.model.law import LawModel
@@ -257,14 +257,7 @@ class TraceModel:
             generator: source of randomness; a fresh one with seed 0 by default.
         """
         begin = self.start_law.step if start is None else start.last_step
-        at = np.atleast_1d(
-            np.asarray(self.frame.ahead(schedule, begin).edges[1:] if steps is None else steps, dtype=int)
-        )
-        if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
-            raise InputError(
-                f"steps to forecast must increase and lie at or after step {begin}, where the run begins or stands, "
-                f"got {at.tolist()[:5]}"
-            )
+        at = steps_ahead(self.frame.ahead(schedule, begin).edges[1:] if steps is None else steps, begin)
         random = torch.Generator().manual_seed(0) if generator is None else generator
         ahead = self.frame.ahead(schedule, begin, int(at[-1]))
         with few_threads():

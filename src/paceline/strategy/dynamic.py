@@ -19,8 +19,9 @@ from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparati
 from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
-from paceline.traces import Constant, Objective, Schedule, Shape, WarmupStableDecay
+from paceline.traces import Constant, Objective, Schedule, Shape
 from paceline.traces.objective import Of, Transform
+from paceline.traces.shapes import HOLD_THEN_DECAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Dynamic(Strategy):
             look = "final" if plan.rungs and plan.rungs[-1].forks == 1 and choose == "blind" else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
-            base=WarmupStableDecay(warmup=0.02, decay=0.7) if base is None else base,
+            base=HOLD_THEN_DECAY if base is None else base,
             chooser=choosers[choose],
             guards=(MaxChange(max_change), MinSeparation(min_separation), FailureGuard()),
             alphas=(0.5, 0.9),
@@ -265,15 +266,15 @@ class _Round:
 
     def retune(self, fork: Fork, alpha: float) -> None:
         """A fork goes on at a new rate."""
-        choice = self._choose(fork, alpha)
-        self._propose(fork.id, None, fork, choice.rate, choice)
-        self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
+        self._go_on_at(fork, self._choose(fork, alpha))
 
     def reconsider(self, fork: Fork) -> None:
         """A last fork goes on, at the rate that the law expects to end best."""
         assert self.outlook is not None
-        choice = self.outlook.going_on(fork, min(0.3, self.strategy.max_change))
-        self._propose(fork.id, None, fork, choice.rate)
+        self._go_on_at(fork, self.outlook.going_on(fork, min(0.3, self.strategy.max_change)))
+
+    def _go_on_at(self, fork: Fork, choice: Choice) -> None:
+        self._propose(fork.id, None, fork, choice.rate, choice)
         self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
 
     def clone(self, parent: Fork, alpha: float) -> None:

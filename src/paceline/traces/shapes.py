@@ -114,6 +114,9 @@ class WarmupStableDecay(Shape):
         return rise * (self.final + (1.0 - self.final) * left**self.power)
 
 
+HOLD_THEN_DECAY = WarmupStableDecay(warmup=0.02, decay=0.7)  # what we tune and plan on where no base is named
+
+
 @dataclass(frozen=True, slots=True)
 class OneCycle(Shape):
     """Cosine from `start` up to the peak over the first `warmup` of the run, then cosine down to `final`."""

@@ -8,9 +8,9 @@ from scipy.optimize import check_grad
 
 from paceline import InputError, LearningRateRange, Objective, Schedule, Trace
 from paceline.model.law import LawModel
-from paceline.model.law.plan import BASE, BEYOND, Family, Multipliers, Shapes, final_loss
+from paceline.model.law.plan import BEYOND, Family, Multipliers, Shapes, final_loss
 from paceline.model.law.state import Pieces
-from paceline.traces.shapes import Constant
+from paceline.traces.shapes import HOLD_THEN_DECAY, Constant
 from tests.model.law import drawn
 
 BOUNDS = LearningRateRange(1e-3, 0.1)
@@ -31,7 +31,7 @@ def families() -> dict[str, tuple[Family, Trace | None]]:
     ahead = np.array([500, 700, 1000])
     return {
         "shape": (Shapes(BOUNDS, 1000), None),
-        "multipliers": (Multipliers(BOUNDS, 1000, BASE, POINTS, None), None),
+        "multipliers": (Multipliers(BOUNDS, 1000, HOLD_THEN_DECAY, POINTS, None), None),
         "free": (Multipliers(BOUNDS, 1000, Constant(), POINTS, None), None),
         "going on": (Multipliers(BOUNDS, 1000, Constant(), ahead, half_way().schedule), half_way()),
     }

@@ -75,7 +75,6 @@ class Fitted:
         problem: what it was fitted to.
         shape, coefficients: the most probable ones; the coefficients per task.
         log_scales: of the misfit.
-        scale: the law at the rows, which residuals are relative to.
         speed: a typical -d log loss / d log S.
         shapes, draws: draws of the shape and, per task, of the coefficients.
         white: inverse Cholesky factor of the covariance of the rows.
@@ -86,7 +85,6 @@ class Fitted:
     shape: Float[np.ndarray, "4"]
     coefficients: Float[np.ndarray, "tasks terms"]
     log_scales: Float[np.ndarray, "7"]
-    scale: Float[np.ndarray, "rows"]
     speed: float
     shapes: Float[np.ndarray, "draws 4"]
     draws: Float[np.ndarray, "draws tasks terms"]
@@ -322,7 +320,6 @@ def fit(problem: Problem, *, seed: int = 0, start: Fitted | None = None) -> Fitt
         shape,
         coefficients,
         search.log_scales,
-        search.scale,
         search.speed,
         shapes,
         draws,

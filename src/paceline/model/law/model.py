@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.errors import FitError, InputError
-from paceline.model.forecast import Forecast
+from paceline.model.forecast import Forecast, steps_ahead
 from paceline.model.law import misfit
 from paceline.model.law.fit import DRAWS, Fitted, Problem, fit
 from paceline.model.law.misfit import Places
@@ -33,7 +33,7 @@ FARTHEST = 3.0  # most that a residual may move the logarithm of a forecast
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LawModel:
-    """A fitted law with its misfit; `TraceModel.fit(traces, mean="law")` makes one.
+    """A fitted law with its misfit, read off the `known` runs; `TraceModel.fit(traces, mean="law")` makes one.
 
     >>> steps = np.arange(10, 201, 10)
     >>> traces = [Trace(steps, 1 + (lr * steps) ** -0.5, Schedule.constant(lr, 200)) for lr in (0.003, 0.03)]
@@ -44,6 +44,7 @@ class LawModel:
     """
 
     traces: tuple[Trace, ...]
+    known: tuple[Trace, ...]
     tasks: tuple[str, ...]
     fitted: Fitted
 
@@ -83,7 +84,7 @@ class LawModel:
             raise FitError(
                 f"the law could not be fitted to {len(known)} run(s): {error}; are their values sound?"
             ) from error
-        return cls(tuple(traces), tasks, fitted)
+        return cls(tuple(traces), tuple(known), tasks, fitted)
 
     def update(self, traces: Sequence[Trace]) -> "LawModel":
         """The model with further runs, or longer ones of the same name; starts from this one."""
@@ -140,12 +141,7 @@ class LawModel:
         if steps is None:
             first = min(max(begin + 1, self.units.first_step), schedule.steps)
             steps = np.unique(np.geomspace(first, schedule.steps, 50).astype(int))
-        at = np.atleast_1d(np.asarray(steps, dtype=int))
-        if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < max(begin, 1):
-            raise InputError(
-                f"steps to forecast must increase and lie at or after step {max(begin, 1)}, where the run stands, "
-                f"got {at.tolist()[:5]}"
-            )
+        at = steps_ahead(steps, max(begin, 1))
         if draws < 1:
             raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
         random = torch.Generator().manual_seed(0) if generator is None else generator
@@ -246,11 +242,11 @@ class LawModel:
         steps = np.concatenate([before, at])
         if len(before) and before[-1] == at[0]:  # the level now, as a forecast: seen with noise
             steps = np.concatenate([before, at[1:]])
-        pieces = Pieces.of(schedule, np.unique(steps))
+        pieces = Pieces.of(schedule, steps)
         law = self.law(pieces, task)
-        places = self._places(schedule, pieces, np.unique(steps), task)
+        places = self._places(schedule, pieces, steps, task)
         fitted = self.fitted
-        mine = np.array([-np.inf if start is None else split(start, t) for t in used(holding(self.traces), self.units)])
+        mine = np.array([-np.inf if start is None else split(start, t) for t in self.known])
         splits = np.vstack([np.column_stack([fitted.problem.splits, mine]), np.append(mine, np.inf)])
         alike = fitted.problem.alike
         cross = misfit.covariance(fitted.log_scales, places, fitted.places, splits, alike) @ fitted.white.T
@@ -293,9 +289,8 @@ class LawModel:
         nothing = np.zeros(0, dtype=int), np.zeros(0), np.zeros(0)
         if start is None:
             return nothing
-        known = holding(self.traces)
-        until = [np.exp(split(start, trace)) for trace in known]
-        seen = max((min(u, float(t.last_step)) for u, t in zip(until, known, strict=True)), default=0.0)
+        until = [np.exp(split(start, trace)) for trace in self.known]
+        seen = max((min(u, float(t.last_step)) for u, t in zip(until, self.known, strict=True)), default=0.0)
         steps, losses = observed(start, self.units, whole=True)
         fresh = steps > seen
         if not fresh.any():

@@ -22,7 +22,7 @@ from paceline.model.forecast import Forecast
 from paceline.model.law.state import Pieces
 from paceline.model.linalg import tensor
 from paceline.traces import Constant, LearningRateRange, Schedule, Trace, WarmupStableDecay
-from paceline.traces.shapes import Shape
+from paceline.traces.shapes import HOLD_THEN_DECAY, Shape
 
 if TYPE_CHECKING:
     from paceline.model.law.model import LawModel
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 PIECES = 200
 BEYOND = 1.25  # times the highest rate seen to work, at most
 LASTING = 0.5  # of the longest run: shorter ones do not show that a rate works
-BASE = WarmupStableDecay(warmup=0.02, decay=0.7)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +216,7 @@ def _family(
     if intervals < 1 or intervals > steps - begin:
         raise InputError(f"intervals must lie in 1..{steps - begin}, got {intervals}: one rate for each")
     points = np.linspace(begin, steps, intervals + 1).round().astype(int)
-    base = (None if start is None else start.schedule.tuned_base) or BASE
+    base = (None if start is None else start.schedule.tuned_base) or HOLD_THEN_DECAY
     past = None if start is None or begin == 0 else start.schedule
     if name == "multipliers":
         return Multipliers(bounds, steps, base, points, past)
