@@ -159,14 +159,13 @@ def _run(
 ) -> dict[str, float]:
     """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
     from paceline.study import read_journal
-    from paceline.training.watched import watched
     from paceline.tuner import tune as run
     from paceline.views.live import watcher
 
     try:
         with watcher(console, read_journal(folder / "journal.jsonl")) as view:
             return run(
-                watched(make_training, view.on_step),
+                make_training,
                 steps=goal.steps,
                 lr=goal.lr_range,
                 strategy=strategy,
@@ -174,6 +173,7 @@ def _run(
                 study=folder,
                 seed=goal.seed,
                 on_event=view.on_event,
+                on_step=view.on_step,
             ).seconds
     except InputError as error:
         raise _with_settings(error, folder) from error

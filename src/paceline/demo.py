@@ -24,7 +24,6 @@ from paceline.problems import digits_training
 from paceline.strategy import Dynamic, FixedSchedules, Strategy
 from paceline.study import Study
 from paceline.traces import Constant, Cosine, OneCycle
-from paceline.training.watched import watched
 from paceline.tuner import tune
 from paceline.views.data import StudyView, read
 from paceline.views.live import watcher
@@ -86,13 +85,14 @@ def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: in
     began = time.perf_counter()
     with watcher(console, title=name) as view:
         result = tune(
-            watched(partial(digits_training, seed), view.on_step),
+            partial(digits_training, seed),
             steps=steps,
             lr=BOUNDS,
             strategy=strategy,
             study=FOLDER / name,
             seed=seed,
             on_event=view.on_event,
+            on_step=view.on_step,
         )
     seconds = time.perf_counter() - began
     return Tried(name, read(Study.open(FOLDER / name).events), result.seconds, seconds)

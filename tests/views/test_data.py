@@ -45,20 +45,20 @@ def test_forks_lead_fail_and_win() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "states", "running"),
+    ("events", "states", "going"),
     [
-        (4, ["running", "running"], 0),
-        (5, ["leading", "running"], 1),
-        (6, ["leading", "running"], None),
-        (11, ["leading", "dropped", "running"], 2),
-        (12, ["leading", "dropped", "running"], 0),
-        (13, ["failed", "dropped", "leading"], None),
+        (4, ["running", "running"], [0, 1]),
+        (5, ["leading", "running"], [1]),
+        (6, ["leading", "running"], []),
+        (11, ["leading", "dropped", "running"], [0, 2]),
+        (12, ["leading", "dropped", "running"], [0]),
+        (13, ["failed", "dropped", "leading"], []),
     ],
 )
-def test_states_at_every_point_of_a_study(events: int, states: list[str], running: int | None) -> None:
+def test_states_at_every_point_of_a_study(events: int, states: list[str], going: list[int]) -> None:
     view = read(STUDY[:events])
     assert [fork.state for fork in view.forks] == states
-    assert view.running == running
+    assert [fork.fork for fork in view.forks if fork.stop is not None] == going
 
 
 def test_a_forecast_is_the_one_that_was_journaled() -> None:

@@ -39,7 +39,7 @@ def test_the_view_suits_where_the_output_goes() -> None:
     with watcher(plain[0], STUDY[:5], title="first") as view, watcher(None) as silent:
         for event in STUDY[5:]:
             view.on_event(event)
-            view.on_step(0)
+            view.on_step(0, 0)
             silent.on_event(event)
     lines = plain[1].getvalue().splitlines()
     assert lines[0] == "first: fork 1 reached step 20: 1.8 at rate 0.008; 40 of 180 steps (22 %) done"
@@ -50,7 +50,7 @@ def test_the_screen_shows_progress_inside_an_interval() -> None:
     with Screen(console, STUDY[:8]) as screen:
         for event in STUDY[8:11]:
             screen.on_event(event)
-        screen.on_step(70)
+        screen.on_step(2, 70)
     shown = file.getvalue()
     for part in (
         "90 of 180 steps (50 %)",  # 40 reported and 50 of the interval that runs

@@ -1,7 +1,7 @@
 """What a runner is given and what it gives back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +43,12 @@ class Report:
 class Runner(ABC):
     """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk.
 
-    `stopwatch` counts what it spends on "training" and on "checkpoint".
+    `stopwatch` counts what it spends on "training" and on "checkpoint"; `on_step` is told (fork, step) as they go.
     """
 
     def __init__(self) -> None:
         self.stopwatch = Stopwatch()
+        self.on_step: Callable[[int, int], None] = _ignore
 
     @abstractmethod
     def prepare(self, start: Path) -> None:
@@ -56,3 +57,18 @@ class Runner(ABC):
     @abstractmethod
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run all tasks."""
+
+    def keep_only(self, needed: set[Path], folder: Path) -> None:
+        """Delete the checkpoints that nothing can begin from any more, and torn ones, from where they are kept."""
+        for path in folder.glob("*"):
+            if path not in needed:
+                path.unlink(missing_ok=True)
+
+    def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do where checkpoints are in the folder
+        """Bring a checkpoint into the study's folder, where it is kept elsewhere."""
+
+    def close(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of what it holds."""
+
+
+def _ignore(fork: int, step: int) -> None: ...

@@ -1,6 +1,6 @@
 """Forks in turn, in this process, on any device. One training serves all of them: a fork's state is its checkpoint."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,20 @@ class Local(Runner):
 
     Args:
         make_training: builds one run; called once.
+        save: save(state, path) keeps a checkpoint.
+        load: load(path) gives it back.
     """
 
-    def __init__(self, make_training: Callable[[], Training]) -> None:
+    def __init__(
+        self,
+        make_training: Callable[[], Training],
+        *,
+        save: Callable[[dict[str, Any], Path], None] = save_checkpoint,
+        load: Callable[[Path], dict[str, Any]] = load_checkpoint,
+    ) -> None:
         super().__init__()
-        try:
-            self.training = make_training()
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise TrainingError(f"the training factory raised {reason}; it is called with nothing") from error
-        if not isinstance(self.training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TrainingError(
-                "the training factory must return a Training (advance, state_dict, load_state_dict), "
-                f"got {type(self.training).__name__}: return a TorchTraining or a class of your own with these methods"
-            )
+        self.training = built(make_training)
+        self._save_state, self._load_state = save, load
         self._holds: Path | None = None
 
     def prepare(self, start: Path) -> None:
@@ -45,10 +45,19 @@ class Local(Runner):
             yield self._run(task)
 
     def _run(self, task: Task) -> Report:
+        going = self.interval(task)
+        while True:
+            try:
+                self.on_step(task.fork, next(going))
+            except StopIteration as end:
+                return end.value
+
+    def interval(self, task: Task) -> Generator[int, None, Report]:
+        """Run one task, yielding the step of each observation; what it comes to is returned."""
         steps, columns = list[int](), dict[str, list[float]]()
         try:
             self._begin(task)
-            failure = self._train(task, steps, columns)
+            failure = yield from self._train(task, steps, columns)
             if not failure:
                 self._save(task.target)
                 self._holds = task.target
@@ -58,11 +67,12 @@ class Local(Runner):
             failure = f"{type(error).__name__}: {error}"
         return Report(task.fork, tuple(steps), {of: tuple(column) for of, column in columns.items()}, failure)
 
-    def _train(self, task: Task, steps: list[int], columns: dict[str, list[float]]) -> str:
+    def _train(self, task: Task, steps: list[int], columns: dict[str, list[float]]) -> Generator[int, None, str]:
         """Train and note what is observed; what went wrong, or nothing."""
         with self.stopwatch.on("training"):
             for step, value in self.training.advance(task.schedule, task.stop):
                 steps.append(int(step))
+                yield steps[-1]
                 for of, number in by_weights(value).items():
                     columns.setdefault(of, []).append(float(number))
                 if not is_sound(np.array([column[-1] for column in columns.values()])).all():
@@ -75,7 +85,7 @@ class Local(Runner):
         """Put the training into the state that the task begins from."""
         if task.origin != self._holds:
             with self.stopwatch.on("checkpoint"):
-                self._load(load_checkpoint(task.origin), task.origin)
+                self._load(self._load_state(task.origin), task.origin)
         self._holds = None
         if task.seed is not None and isinstance(self.training, Reseedable):
             self.training.reseed(task.seed)
@@ -92,4 +102,19 @@ class Local(Runner):
 
     def _save(self, target: Path) -> None:
         with self.stopwatch.on("checkpoint"):
-            save_checkpoint(self.training.state_dict(), target)
+            self._save_state(self.training.state_dict(), target)
+
+
+def built(make_training: Callable[[], Training]) -> Training:
+    """The training that a factory makes, or what is wrong with it."""
+    try:
+        training = make_training()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise TrainingError(f"the training factory raised {reason}; it is called with nothing") from error
+    if not isinstance(training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TrainingError(
+            "the training factory must return a Training (advance, state_dict, load_state_dict), "
+            f"got {type(training).__name__}: return a TorchTraining or a class of your own with these methods"
+        )
+    return training

@@ -32,14 +32,14 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a state; only tensors and plain data are accepted."""
+    """Read a state, onto the CPU; only tensors and plain data are accepted."""
     if not path.exists():
         raise TrainingError(
             f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
             "the journal keeps what was learnt"
         )
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)  # pyright: ignore[reportUnknownMemberType]
+        state: dict[str, Any] = torch.load(path, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
     except Exception as error:  # a damaged file trips over whatever comes first
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(

@@ -1,7 +1,7 @@
 """The loop driven by a runner: proposals become tasks, and checkpoints stay while something may begin from them."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from paceline.errors import TrainingError
-from paceline.runner import Local, Runner, Task
+from paceline.runner import Runner, Task, make_runner
 from paceline.strategy import History, Proposal, Strategy
 from paceline.study import Event
 from paceline.study.study import checkpoint_path
@@ -29,7 +29,9 @@ def tune(
     mode: "str | Objective" = "min",
     study: "str | Path | None" = None,
     seed: int = 0,
+    runner: "str | Callable[[Callable[[], Training]], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
+    on_step: "Callable[[int, int], None] | None" = None,
 ) -> Result:
     """Tune the learning rate of one training run.
 
@@ -42,23 +44,29 @@ def tune(
         mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
+        runner: "local" runs forks in turn in this process, "streams" side by side on one GPU, "ray" on a cluster; or
+            what makes a runner from `training`, with settings of its own: `partial(Ray, gpus=0.5)`.
         on_event: called with every new event.
+        on_step: called with (fork, step) as forks go.
     """
-    runner = Local(training)
     with ExitStack() as stack:
+        doing = stack.enter_context(closing(make_runner(runner, training)))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
         tuner = Tuner(
             lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
         )
         stack.callback(tuner.close)
-        runner.stopwatch = tuner.stopwatch
+        doing.stopwatch = tuner.stopwatch
+        if on_step is not None:
+            doing.on_step = on_step
         while (proposals := tuner.ask()) is not None:
-            run_round(tuner, runner, folder, proposals)
+            run_round(tuner, doing, folder, proposals)
         result = tuner.result
         if result.fork is None or result.schedule is None:
             raise TrainingError(_advice(result, study))
         path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
-        _keep_only(folder, {path})
+        doing.fetch(path)
+        doing.keep_only({path}, path.parent)
         state = load_checkpoint(path) if study is None else path
         return replace(result, state=state)
 
@@ -67,7 +75,7 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     if any(p.start == 0 for p in proposals):
         runner.prepare(checkpoint_path(folder, 0, 0))
-    _keep_only(folder, _needed(folder, tuner, proposals))
+    runner.keep_only(_needed(folder, tuner, proposals), folder / "checkpoints")
     waiting = {p.fork: p for p in proposals}
     for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
         p = waiting.pop(report.fork)
@@ -76,7 +84,7 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
             continue
         tuner.tell(p, report.steps, report.values)
         if waiting:
-            _keep_only(folder, _needed(folder, tuner, list(waiting.values())))
+            runner.keep_only(_needed(folder, tuner, list(waiting.values())), folder / "checkpoints")
 
 
 def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
@@ -98,13 +106,6 @@ def _task(folder: Path, p: Proposal, history: History) -> Task:
     words = [history.goal.seed, p.fork, p.start]
     fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
     return Task(p.fork, origin, target, p.stop, p.schedule, fresh)
-
-
-def _keep_only(folder: Path, needed: set[Path]) -> None:
-    """Delete checkpoints that nothing can begin from any more, and torn ones."""
-    for path in (folder / "checkpoints").glob("*"):
-        if path not in needed:
-            path.unlink(missing_ok=True)
 
 
 def _advice(result: Result, study: "str | Path | None") -> str:

@@ -66,14 +66,13 @@ class DecisionView(NamedTuple):
 
 
 class StudyView(NamedTuple):
-    """A study so far; forks run in turn, `running` is the one whose turn it is."""
+    """A study so far."""
 
     settings: dict[str, Any]
     forks: tuple[ForkView, ...]
     decisions: tuple[DecisionView, ...]
     done_steps: int
     leader: int | None
-    running: int | None
     finished: Finished | None
 
     @property
@@ -145,7 +144,7 @@ def read(events: Sequence[Event]) -> StudyView:
     """What the events of a study add up to."""
     settings, forks = dict[str, Any](), dict[int, _Growing]()
     decisions, bands, ranking = list[DecisionView](), dict[int, Band](), list[int]()
-    opened, done, finished = dict[int, int](), 0, None
+    done, finished = 0, None
     for event in events:
         match event:
             case Created():
@@ -159,11 +158,9 @@ def read(events: Sequence[Event]) -> StudyView:
             case Proposed():
                 fork = forks.setdefault(event.fork, _Growing(event.parent, event.start, event.schedule, event.start))
                 fork.schedule, fork.stop, fork.forecast = event.schedule, event.stop, bands.get(event.fork)
-                opened[event.fork] = event.stop
             case Observed() | Failed():
                 done += (event.stop if isinstance(event, Observed) else event.step) - event.start
                 forks[event.fork].report(event)
-                opened.pop(event.fork)
             case Finished():
                 finished = event
             case _:
@@ -174,7 +171,7 @@ def read(events: Sequence[Event]) -> StudyView:
         ForkView(n, f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast, f.steps, f.values)
         for n, f in sorted(forks.items())
     ]
-    return StudyView(settings, tuple(views), tuple(decisions), done, leader, next(iter(opened), None), finished)
+    return StudyView(settings, tuple(views), tuple(decisions), done, leader, finished)
 
 
 def bands_of(details: dict[str, Any]) -> dict[int, Band]:

@@ -36,7 +36,7 @@ class Lines:
             for line in event_lines(event, read(self._events)):
                 self._console.print(self._prefix + line, soft_wrap=True)
 
-    def on_step(self, step: int) -> None:
+    def on_step(self, fork: int, step: int) -> None:
         """Say nothing: intervals are reported when they are done."""
 
     def __enter__(self) -> "Lines":
@@ -58,18 +58,19 @@ class Screen:
 
     def __init__(self, console: Console, past: Sequence[Event] = (), *, title: str = "") -> None:
         self._events, self._title = list(past), title
-        self._view, self._step, self._began = read(self._events), 0, time.perf_counter()
+        self._view, self._began = read(self._events), time.perf_counter()
+        self._steps: dict[int, int] = {}
         self._before = self._view.done_steps
         self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
 
     def on_event(self, event: Event) -> None:
         """Take the event in; the next redraw shows it."""
         self._events.append(event)
-        self._view, self._step = read(self._events), 0
+        self._view = read(self._events)
 
-    def on_step(self, step: int) -> None:
+    def on_step(self, fork: int, step: int) -> None:
         """Move the bar inside an interval."""
-        self._step = step
+        self._steps[fork] = step
 
     def __enter__(self) -> "Screen":
         self._live.__enter__()
@@ -82,8 +83,8 @@ class Screen:
 
     def _drawn(self) -> RenderableType:
         """The whole screen; called from the thread that redraws, so it reads the view once."""
-        view, step = self._view, self._step
-        forks = [f._replace(step=max(step, f.step)) if f.fork == view.running else f for f in view.forks]
+        view, steps = self._view, self._steps
+        forks = [f if f.stop is None else f._replace(step=max(steps.get(f.fork, 0), f.step)) for f in view.forks]
         done = view.done_steps + sum(f.step for f in forks) - sum(f.step for f in view.forks)
         gone = [fork for fork in forks if fork.state in ("dropped", "failed")]
         shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
