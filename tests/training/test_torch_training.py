@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from paceline import Schedule
-from paceline.errors import TrainingError
+from paceline.errors import InputError, TrainingError
 from paceline.training import TorchTraining, load_checkpoint, save_checkpoint
 
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
@@ -142,8 +142,8 @@ def test_clones_see_other_batches_but_the_same_seed_gives_the_same() -> None:
 
 def test_bad_trainings_say_what_to_do() -> None:
     empty, model = make(), nn.Linear(1, 1)
-    empty.batches = []
+    empty.passes.batches = []
     with pytest.raises(TrainingError, match="batches gave nothing"):
         run(empty, 5)
-    with pytest.raises(TrainingError, match="rates must be positive, got 0"):
+    with pytest.raises(InputError, match="first rate must be positive, got 0"):
         TorchTraining(model, torch.optim.SGD(model.parameters(), lr=0.0), batches=[1], loss=lambda m, b: m(b))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -18,6 +19,7 @@ from paceline.errors import InputError
 from paceline.strategy.single import Order, SinglePace
 from paceline.traces import LearningRateRange, Schedule
 from paceline.training.averaging import newest_weight
+from paceline.training.rates import ratios_of, set_rates
 
 
 def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
@@ -28,7 +30,8 @@ def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
     >>> scheduler.get_last_lr()
     [0.1]
     """
-    first = _first_rate(optimizer)
+    ratios_of(optimizer)
+    first = float(optimizer.param_groups[0]["lr"])
     return LambdaLR(optimizer, lambda step: schedule(step) / first)
 
 
@@ -75,10 +78,9 @@ class PaceLR(LRScheduler):
         steps: int,
         model: nn.Module | None = None,
     ) -> None:
-        first = _first_rate(optimizer)
         self.optimizer, self.model = optimizer, model
         self.pace = SinglePace(LearningRateRange.of(lr), steps)
-        self.base_lrs = [float(group["lr"]) / first for group in optimizer.param_groups]
+        self.base_lrs = [*ratios_of(optimizer).tolist()]
         self.last_epoch = 0
         self._average: list[Tensor] = []
         self._before = _clones(self._parameters())
@@ -185,25 +187,13 @@ class PaceLR(LRScheduler):
 
     def _set_rates(self) -> None:
         self._last_lr = self.get_lr()
-        for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        set_rates(self.optimizer, np.array(self._last_lr))
 
     def _parameters(self) -> list[Tensor]:
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def _buffers(self) -> list[Tensor]:
         return list(self.model.buffers()) if self.model is not None else []
-
-
-def _first_rate(optimizer: Optimizer) -> float:
-    """Rate of the first group, which the others are measured by."""
-    first = float(optimizer.param_groups[0]["lr"])
-    if not first > 0:
-        raise InputError(f"the optimiser's first rate must be positive, got {first}: the groups' ratios refer to it")
-    return first
 
 
 def _number(loss: "Tensor | float") -> float:

@@ -6,11 +6,11 @@ Judging a run by its averaged weights sees through gradient noise, so that a for
 lowered its rate (docs/design.md).
 """
 
-from collections.abc import Callable
+from copy import deepcopy
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 
 SHARE = 0.15
 
@@ -20,15 +20,41 @@ def newest_weight(count: float, share: float = SHARE) -> float:
     return 1.0 / (1.0 + share * count)
 
 
-def averaged(model: nn.Module, share: float = SHARE) -> AveragedModel:
-    """A running average of a model's parameters and buffers."""
-    return AveragedModel(model, avg_fn=_towards(share), use_buffers=True)
+class Average(nn.Module):
+    """A running average of a model's parameters and buffers; what is not a float is copied.
+
+    On a GPU the count of updates is read there too, so that an update never waits for the device.
+
+    Args:
+        model: the model; `module` starts as a copy of it.
+        share: of the steps so far that the average reaches back over.
+    """
+
+    n_averaged: Tensor
+
+    def __init__(self, model: nn.Module, share: float = SHARE) -> None:
+        super().__init__()
+        self.module, self.share = deepcopy(model), share
+        device = next((tensor.device for tensor in _tensors(model)), None)
+        self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long, device=device))
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """Take the model's present weights in."""
+        pairs = list(zip(_tensors(self.module), _tensors(model), strict=True))
+        averages = [average for average, _ in pairs if average.is_floating_point()]
+        newest = [new.detach() for average, new in pairs if average.is_floating_point()]
+        if self.n_averaged.is_cuda:
+            change = torch._foreach_sub(newest, averages)  # pyright: ignore
+            torch._foreach_mul_(change, 1.0 / (1.0 + self.share * self.n_averaged))  # pyright: ignore
+            torch._foreach_add_(averages, change)  # pyright: ignore
+        else:
+            torch._foreach_lerp_(averages, newest, newest_weight(float(self.n_averaged), self.share))  # pyright: ignore
+        for average, new in pairs:
+            if not average.is_floating_point():
+                average.copy_(new)
+        self.n_averaged += 1
 
 
-def _towards(share: float) -> Callable[[Tensor, Tensor, "Tensor | int"], Tensor]:
-    def update(average: Tensor, newest: Tensor, count: "Tensor | int") -> Tensor:
-        if not average.is_floating_point():
-            return newest
-        return torch.lerp(average, newest, newest_weight(float(count), share))
-
-    return update
+def _tensors(model: nn.Module) -> "chain[Tensor]":
+    return chain(model.parameters(), model.buffers())
