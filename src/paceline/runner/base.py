@@ -61,7 +61,7 @@ class Runner(ABC):
     def keep_only(self, needed: set[Path], folder: Path) -> None:
         """Delete the checkpoints that nothing can begin from any more, and torn ones, from where they are kept."""
         for path in folder.glob("*"):
-            if path not in needed:
+            if path.with_name(path.name.removesuffix(".tmp")) not in needed:
                 path.unlink(missing_ok=True)
 
     def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do where checkpoints are in the folder

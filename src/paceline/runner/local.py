@@ -85,20 +85,10 @@ class Local(Runner):
         """Put the training into the state that the task begins from."""
         if task.origin != self._holds:
             with self.stopwatch.on("checkpoint"):
-                self._load(self._load_state(task.origin), task.origin)
+                load_into(self.training.load_state_dict, self._load_state(task.origin), task.origin)
         self._holds = None
         if task.seed is not None and isinstance(self.training, Reseedable):
             self.training.reseed(task.seed)
-
-    def _load(self, state: dict[str, Any], path: Path) -> None:
-        try:
-            self.training.load_state_dict(state)
-        except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
-            first = " ".join(str(error).splitlines()[:2])
-            raise TrainingError(
-                f"the state in {path} does not fit the training ({type(error).__name__}: {first}): "
-                "build the training that the study was begun with, or begin a new study"
-            ) from error
 
     def _save(self, target: Path) -> None:
         with self.stopwatch.on("checkpoint"):
@@ -118,3 +108,15 @@ def built(make_training: Callable[[], Training]) -> Training:
             f"got {type(training).__name__}: return a TorchTraining or a class of your own with these methods"
         )
     return training
+
+
+def load_into(load_state_dict: Callable[[dict[str, Any]], None], state: dict[str, Any], path: Path) -> None:
+    """Continue from a checkpoint, or say that it is of another training."""
+    try:
+        load_state_dict(state)
+    except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
+        first = " ".join(str(error).splitlines()[:2])
+        raise TrainingError(
+            f"the state in {path} does not fit the training ({type(error).__name__}: {first}): "
+            "build the training that the study was begun with, or begin a new study"
+        ) from error

@@ -21,6 +21,7 @@ from paceline.training.randomness import Randomness
 from paceline.training.rates import ratios_of, set_rates
 
 Loss = Callable[[nn.Module, Any], Tensor]
+RECENT = 4  # latest batches that the averaged weights are judged by, where there is no `evaluate`
 Step = Callable[[nn.Module, Optimizer, Any], "Tensor | float"]
 
 
@@ -32,9 +33,9 @@ class TorchTraining:
         optimizer: any torch optimiser over its parameters; groups keep their ratio of rates to the first group.
         batches: a DataLoader or any iterable; a new pass begins when it ends. `DeviceBatches` for data on a GPU.
         loss: loss(model, batch) -> scalar.
-        evaluate: evaluate(model) -> float, on a fixed set; called for the raw and for the averaged weights. Without it
-            the raw value is the mean training loss since the last report, and the averaged one the loss of the averaged
-            weights on the latest batches.
+        evaluate: evaluate(model) -> a number or a tensor, on a fixed set; called for the raw and for the averaged
+            weights. Without it the raw value is the mean training loss since the last report, and the averaged one the
+            loss of the averaged weights on the latest batches.
         step: step(model, optimizer, batch) -> loss, where one update is more than backward and step: clipping, mixed
             precision, several losses.
         every: steps between observations; by default 200 observations a run.
@@ -49,7 +50,7 @@ class TorchTraining:
         *,
         batches: Iterable[Any],
         loss: Loss,
-        evaluate: "Callable[[nn.Module], float] | None" = None,
+        evaluate: "Callable[[nn.Module], float | Tensor] | None" = None,
         step: "Step | None" = None,
         every: int | None = None,
         average: float | None = SHARE,
@@ -62,7 +63,7 @@ class TorchTraining:
         self.done = 0
         self.randomness = Randomness()
         self.passes = Passes(batches, self.randomness)
-        self._recent: deque[Any] = deque(maxlen=4)
+        self._recent: deque[Any] = deque(maxlen=RECENT)
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
         """Train on to step `stop`, yielding raw and averaged values every `every` steps and at `stop`."""
@@ -70,7 +71,7 @@ class TorchTraining:
         self._recent.clear()  # they are not in the state: a run that goes on and one that is resumed must see the same
         if self.done == 0 and self.evaluate is not None:
             with self.randomness.taken():
-                value = self._evaluated()
+                value = self._numbers()
             yield 0, value
         while self.done < stop:
             with self.randomness.taken():
@@ -78,7 +79,7 @@ class TorchTraining:
                 total, count = 0.0, target - self.done
                 while self.done < target:
                     total = total + self._train_step(schedule)
-                value = self._observed(float(total) / count) if self.evaluate is None else self._evaluated()
+                value = self._observed(float(total) / count) if self.evaluate is None else self._numbers()
             yield self.done, value
 
     def _train_step(self, schedule: Schedule) -> Tensor:
@@ -109,14 +110,18 @@ class TorchTraining:
         """Steps between observations."""
         return self.every or max(1, schedule.steps // 200)
 
-    def _evaluated(self) -> dict[str, float]:
+    @torch.no_grad()
+    def evaluated(self) -> "dict[str, Tensor | float]":
+        """What `evaluate` says of the raw and of the averaged weights."""
         assert self.evaluate is not None
-        values: dict[str, float] = {}
-        with torch.no_grad():
-            for name, model in self.views():
-                model.eval()
-                values[name] = float(self.evaluate(model))
+        values: dict[str, Tensor | float] = {}
+        for name, model in self.views():
+            model.eval()
+            values[name] = self.evaluate(model)
         return values
+
+    def _numbers(self) -> dict[str, float]:
+        return {name: float(value) for name, value in self.evaluated().items()}
 
     def _observed(self, raw: float) -> dict[str, float]:
         if self.average is None:

@@ -88,7 +88,7 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
 
 
 def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
-    """The checkpoints that something may begin from: at most one per living fork.
+    """The checkpoints that something may begin from, and those on their way: at most one each per living fork.
 
     Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
     """
@@ -96,6 +96,7 @@ def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
     through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
     failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
     states = {history.fork(number).origin for number in waiting} | (through or failed)
+    states |= {(p.fork, p.stop) for p in proposals}
     if tuner.strategy.restarts:
         states.add((0, 0))
     return {checkpoint_path(folder, *state) for state in states}

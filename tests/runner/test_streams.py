@@ -1,0 +1,229 @@
+"""Forks side by side do what forks in turn do. Here on the host; on a GPU, see test_streams_on_a_gpu."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import paceline
+from paceline.errors import InputError, TrainingError
+from paceline.problems.digits import digits_training, load_digits
+from paceline.runner.streams import Streams
+from paceline.study import Decided, Observed, Study
+from paceline.training import DeviceBatches, TorchTraining
+from tests.runner.host_lane import HostLane
+
+OPTIMISERS = {
+    "adam": partial(torch.optim.Adam, amsgrad=True),
+    "adamw": torch.optim.AdamW,
+    "momentum": partial(torch.optim.SGD, momentum=0.9, dampening=0.5),
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+}
+
+
+def make(kind: str = "adam", *, evaluate: str = "tensor", size: int = 64, **settings) -> TorchTraining:
+    images, labels, valid_images, valid_labels = load_digits()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 24, bias=False), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 10))
+    for i, p in enumerate(model.parameters()):
+        nn.init.normal_(p, std=0.1, generator=torch.Generator().manual_seed(i))
+    groups = [{"params": list(model[1].parameters())}, {"params": list(model[4].parameters()), "lr": 5e-4}]
+    loss = nn.CrossEntropyLoss()
+    held_out = valid_images.view(-1, 1, 8, 8)
+    evaluations = {
+        "tensor": lambda net: loss(net(held_out), valid_labels),
+        "number": lambda net: float(loss(net(held_out), valid_labels)),
+        "none": None,
+    }
+    training = TorchTraining(
+        model,
+        OPTIMISERS[kind](groups, lr=1e-3),
+        batches=DeviceBatches(images.view(-1, 1, 8, 8), labels, size=size, crop=1, flip=False),
+        loss=lambda net, batch: loss(net(batch[0]), batch[1]),
+        evaluate=evaluations[evaluate],
+        every=settings.pop("every", 10),
+        **settings,
+    )
+    training.reseed(0)
+    return training
+
+
+def tuned(make_training, runner, study: Path, **settings):
+    settings = {"steps": 200, "lr": (1e-3, 1e-1), "cost": 2.3, "seed": 3, **settings}
+    return paceline.tune(make_training, runner=runner, study=study, **settings)
+
+
+SIDE_BY_SIDE = partial(Streams, lane=HostLane)
+
+
+@pytest.mark.parametrize(
+    ("kind", "evaluate"),
+    [("adam", "tensor"), ("adamw", "number"), ("momentum", "none"), ("sgd", "none"), ("rmsprop", "tensor")],
+)
+def test_a_study_is_the_same_as_with_forks_in_turn(tmp_path: Path, kind: str, evaluate: str) -> None:
+    factory = partial(make, kind, evaluate=evaluate)
+    turn, side = tuned(factory, "local", tmp_path / "turn"), tuned(factory, SIDE_BY_SIDE, tmp_path / "side")
+    first, second = (Study.open(tmp_path / name) for name in ("turn", "side"))
+    assert first.proposals == second.proposals
+    assert turn.schedule == side.schedule
+    side_reports = {(r.fork, r.start): r for r in second.reports}
+    for b in first.reports:
+        a = side_reports[b.fork, b.start]
+        assert (a.steps, a.values.keys()) == (b.steps, b.values.keys())
+        for of in a.values:
+            np.testing.assert_allclose(a.values[of], b.values[of], rtol=2e-3)
+    for a, b in zip(turn.weights().values(), side.weights().values(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("forks", [None, 2, 20])
+def test_a_study_stopped_anywhere_goes_on_and_with_any_runner(tmp_path: Path, forks: int | None) -> None:
+    runner = partial(Streams, lane=HostLane, forks=forks)
+    whole = tuned(make, runner, tmp_path / "whole")
+    seen = 0
+
+    def stop(event) -> None:
+        nonlocal seen
+        seen += isinstance(event, Observed)
+        if seen == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tuned(make, runner, tmp_path / "cut", on_event=stop)
+    other = "local" if forks == 20 else runner  # checkpoints are the same, whoever wrote them
+    again = tuned(make, other, tmp_path / "cut")
+    assert again.schedule == whole.schedule
+    assert again.value == pytest.approx(whole.value, rel=1e-3)
+
+
+def test_checkpoints_are_bounded_and_progress_is_told(tmp_path: Path) -> None:
+    steps: dict[int, list[int]] = {}
+    counts: list[int] = []
+
+    def on_event(event) -> None:
+        if isinstance(event, Decided):
+            counts.append(len(list((tmp_path / "s" / "checkpoints").glob("*"))))
+
+    result = tuned(
+        make, SIDE_BY_SIDE, tmp_path / "s", on_step=lambda f, s: steps.setdefault(f, []).append(s), on_event=on_event
+    )
+    assert max(counts) <= 9
+    assert len(list((tmp_path / "s" / "checkpoints").glob("*"))) == 1
+    assert steps[result.fork][-1] == 200
+    assert all(np.all(np.diff(at) > 0) for at in steps.values())
+    assert {"training", "evaluation", "checkpoint", "capture"} <= result.seconds.keys()
+
+
+def test_a_fork_that_diverges_fails_and_the_others_go_on(tmp_path: Path) -> None:
+    result = tuned(partial(make, "sgd"), SIDE_BY_SIDE, tmp_path / "s", lr=(1e-2, 1e30), cost=5)
+    failures = {fork.failure for fork in result.history.forks if fork.failure}
+    assert failures
+    assert all("is not finite" in said for said in failures)
+    assert result.value is not None
+
+
+class Counting(torch.optim.Optimizer):
+    """An optimiser that counts on the host, as a recording cannot."""
+
+    def __init__(self, params, lr=1e-3) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["count"] = self.state[p].get("count", 0) + 1
+                p -= group["lr"] * self.state[p]["count"] * p.grad
+
+
+class FrozenLane(HostLane):
+    """As a graph does, it repeats what the device did, not what the host counts."""
+
+    def record(self, work):
+        def replay() -> None:
+            counts = Counting.step
+            Counting.step = lambda self, closure=None: None
+            try:
+                work()
+            finally:
+                Counting.step = counts
+
+        return replay
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda t: digits_training(0), "from a Batches: put the data on the device"),
+        (lambda t: setattr(t, "scaler", torch.amp.GradScaler("cpu")) or t, "a gradient scaler looks at each step"),
+        (lambda t: setattr(t, "optimizer", Counting(t.model.parameters())) or t, "counts or decides on the host"),
+    ],
+)
+def test_what_cannot_be_recorded_says_why_and_goes_on_in_turn(tmp_path: Path, change, reason: str) -> None:
+
+    def factory():
+        training = make()
+        changed = change(training)
+        if isinstance(changed, TorchTraining):
+            changed.ratios = np.ones(len(changed.optimizer.param_groups))
+        return changed
+
+    with pytest.warns(UserWarning, match=f"streams: .*{reason}.*Going on as local"):
+        assert tuned(factory, partial(Streams, lane=FrozenLane), tmp_path / "s", steps=60).value is not None
+
+
+def test_a_training_that_is_broken_says_what_it_says_in_turn(tmp_path: Path) -> None:
+    def factory() -> TorchTraining:
+        training = make()
+        training.loss = lambda model, batch: 1 / 0
+        return training
+
+    with pytest.warns(UserWarning, match=r"the step cannot be recorded \(ZeroDivisionError"):  # noqa: SIM117
+        with pytest.raises(TrainingError, match="division by zero"):
+            tuned(factory, SIDE_BY_SIDE, tmp_path / "s")
+    with pytest.raises(TrainingError, match="the training factory must return a Training"):
+        tuned(object, SIDE_BY_SIDE, tmp_path / "t")
+
+
+def test_without_a_gpu_the_runner_says_so(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="the model is on the cpu, which is no GPU"):
+        assert tuned(make, "streams", tmp_path / "s", steps=60).value is not None
+
+
+def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
+    class Full(HostLane):
+        made = 0
+
+        def __init__(self, device: torch.device) -> None:
+            Full.made += 1
+            if Full.made > 3:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.warns(UserWarning, match="3 of 8 forks fit into the GPU's memory at a time, .*: the others wait"):
+        few = tuned(make, partial(Streams, lane=Full), tmp_path / "few")
+    assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all").schedule
+    Full.made = 0
+    with pytest.raises(TrainingError, match="exactly 5 were asked for: ask for 3, or leave forks out"):
+        tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact")
+    Full.made = 3
+    with pytest.raises(TrainingError, match="not one fork fits"):
+        tuned(make, partial(Streams, lane=Full), tmp_path / "none")
+
+
+def test_forks_share_their_data() -> None:
+    runner = Streams(make, lane=HostLane)
+    runner._grow(3)
+    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots}
+    assert len(held) == 1
+
+
+def test_bad_settings_say_what_to_do() -> None:
+    with pytest.raises(InputError, match="forks must be 1 or more, got 0"):
+        Streams(make, forks=0)
+    with pytest.raises(InputError, match="runner must be one of local, streams, ray, got 'gpu'"):
+        paceline.tune(make, steps=10, lr=(1e-3, 1e-1), runner="gpu")
+    with pytest.raises(InputError, match="runner must make a Runner"):
+        paceline.tune(make, steps=10, lr=(1e-3, 1e-1), runner=lambda made: made)
