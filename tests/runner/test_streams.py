@@ -25,11 +25,12 @@ OPTIMISERS = {
 }
 
 
-def make(kind: str = "adam", *, evaluate: str = "tensor", size: int = 64, **settings) -> TorchTraining:
-    images, labels, valid_images, valid_labels = load_digits()
+def make(kind: str = "adam", *, evaluate: str = "tensor", device: str = "cpu", **settings) -> TorchTraining:
+    images, labels, valid_images, valid_labels = (data.to(device) for data in load_digits())
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 24, bias=False), nn.BatchNorm1d(24), nn.ReLU(), nn.Linear(24, 10))
     for i, p in enumerate(model.parameters()):
         nn.init.normal_(p, std=0.1, generator=torch.Generator().manual_seed(i))
+    model.to(device)
     groups = [{"params": list(model[1].parameters())}, {"params": list(model[4].parameters()), "lr": 5e-4}]
     loss = nn.CrossEntropyLoss()
     held_out = valid_images.view(-1, 1, 8, 8)
@@ -41,7 +42,7 @@ def make(kind: str = "adam", *, evaluate: str = "tensor", size: int = 64, **sett
     training = TorchTraining(
         model,
         OPTIMISERS[kind](groups, lr=1e-3),
-        batches=DeviceBatches(images.view(-1, 1, 8, 8), labels, size=size, crop=1, flip=False),
+        batches=DeviceBatches(images.view(-1, 1, 8, 8), labels, size=64, crop=1, flip=False),
         loss=lambda net, batch: loss(net(batch[0]), batch[1]),
         evaluate=evaluations[evaluate],
         every=settings.pop("every", 10),
