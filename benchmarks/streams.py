@@ -93,8 +93,6 @@ def rounds() -> None:
         size, seconds = runner.bytes_per_fork / 1e6, runner.stopwatch.seconds["capture"] / forks
         rows.append(["replayed, side by side", forks, replayed[forks], replayed[forks] / forks, size, seconds])
         runner.close()
-        del runner
-        torch.cuda.empty_cache()
     header = ["ResNet-56, batch 128, bf16", "forks", "ms per round", "ms per fork", "MB per fork", "s to record a fork"]
     print(table(header, rows))
     result("round_of_five_over_one_run", replayed[5] / replayed[1])

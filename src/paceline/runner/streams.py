@@ -118,6 +118,7 @@ class Streams(Runner):
         self._writers.shutdown()
         self._slots.clear()
         self._holds.clear()
+        _let_go()
 
     # slots
 
@@ -151,9 +152,7 @@ class Streams(Runner):
     def _make_do(self, wanted: int, error: Exception) -> None:
         """Go on with the slots that fitted, where the user did not ask for a number."""
         there = len(self._slots)
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        _let_go()
         said = f"{there} of {wanted} forks fit into the GPU's memory at a time, {_megabytes(self.bytes_per_fork)}"
         if there == 0:
             raise TrainingError(f"not one fork fits into the GPU's memory ({error}): make batch or model smaller")
@@ -249,6 +248,13 @@ def _used(device: torch.device) -> int:
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(device)
     return total - free
+
+
+def _let_go() -> None:
+    """Give memory back that nothing refers to, cycles included."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _megabytes(count: int) -> str:

@@ -42,17 +42,17 @@ class Average(nn.Module):
     def update(self, model: nn.Module) -> None:
         """Take the model's present weights in."""
         pairs = list(zip(_tensors(self.module), _tensors(model), strict=True))
-        averages = [average for average, _ in pairs if average.is_floating_point()]
-        newest = [new.detach() for average, new in pairs if average.is_floating_point()]
+        floats = [(average, new.detach()) for average, new in pairs if average.is_floating_point()]
+        others = [(average, new) for average, new in pairs if not average.is_floating_point()]
+        averages, newest = [average for average, _ in floats], [new for _, new in floats]
         if self.n_averaged.is_cuda:
             change = torch._foreach_sub(newest, averages)  # pyright: ignore
             torch._foreach_mul_(change, 1.0 / (1.0 + self.share * self.n_averaged))  # pyright: ignore
             torch._foreach_add_(averages, change)  # pyright: ignore
         else:
             torch._foreach_lerp_(averages, newest, newest_weight(float(self.n_averaged), self.share))  # pyright: ignore
-        for average, new in pairs:
-            if not average.is_floating_point():
-                average.copy_(new)
+        if others:
+            torch._foreach_copy_([average for average, _ in others], [new for _, new in others])  # pyright: ignore
         self.n_averaged += 1
 
 
