@@ -31,7 +31,7 @@ def machine() -> str:
     names = ", ".join(f"{name} {version(name)}" for name in ("torch", "gpytorch", "scipy", "numpy"))
     command = ["git", "rev-parse", "--short", "HEAD"]
     asked = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    commit = asked.stdout.strip() or os.environ.get("PACELINE_COMMIT", "unknown")  # on a copy without its history
+    commit = os.environ.get("PACELINE_COMMIT") or asked.stdout.strip()  # said where a copy has no history of its own
     where = f"{platform.machine()}, {os.cpu_count()} cores"
     return f"commit {commit}, {where}, Python {platform.python_version()}, {names}"
 

@@ -16,6 +16,10 @@ class HostLane(Lane):
     def entered(self) -> Generator[None]:
         yield
 
+    @contextmanager
+    def unwaiting(self) -> Generator[None]:
+        yield
+
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         return work
 

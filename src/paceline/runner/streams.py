@@ -40,6 +40,11 @@ class _Going:
     failure: str = ""
 
     @property
+    def at_start(self) -> bool:
+        """Whether to observe what the run begins with, as a training does that evaluates."""
+        return self.slot.training.done == 0 and self.slot.training.evaluate is not None
+
+    @property
     def left(self) -> int:
         """Steps to the next observation; none where it is done or has failed."""
         done = self.slot.training.done
@@ -167,10 +172,7 @@ class Streams(Runner):
         with self.stopwatch.on("checkpoint"):
             going = self._begun(tasks)
         self._holds.clear()
-        for one in going:
-            if one.slot.training.done == 0 and one.slot.training.evaluate is not None:
-                one.slot.observe()
-                one.note(one.slot.values())
+        self._observe([one for one in going if one.at_start])
         while any(one.left for one in going):
             self._to_next_observation([one for one in going if one.left])
         saved = {self._writers.submit(self._saved, one): one for one in going if not one.failure}
@@ -195,6 +197,9 @@ class Streams(Runner):
                         slot.step()
             for slot, _ in left:
                 slot.lane.finish()
+        self._observe(going)
+
+    def _observe(self, going: list[_Going]) -> None:
         with self.stopwatch.on("evaluation"):
             for one in going:
                 one.slot.observe()

@@ -24,6 +24,7 @@ from paceline.training.device_batches import DeviceBatches
 from paceline.training.lane import Lane
 from paceline.training.torch_training import RECENT, TorchTraining
 
+POSITION, TICK, TAKEN = range(3)  # counters: in the pass, in the rates sent, and steps since the interval began
 AHEAD = 512  # steps whose rates are sent to the device at a time
 TRIED, ALIKE = 3, 0.05  # steps to try a recording for, and how far weights may differ, over how far they moved
 
@@ -68,7 +69,7 @@ class Captured:
         with lane.entered():
             self._table = self._batches.draw().to(device)
             self._recent = torch.zeros((RECENT, *self._table.shape[1:]), dtype=torch.long, device=device)
-            self._position, self._tick, self._taken = (torch.zeros(1, dtype=torch.long, device=device) for _ in "123")
+            self._counters = torch.zeros(3, dtype=torch.long, device=device)
             self._rates = torch.zeros(AHEAD, device=device)
             self._total, self._values = torch.zeros((), device=device), torch.zeros(2, device=device)
         self._schedule, self._ahead, self._summed, self._fresh = Schedule.constant(1.0, steps=1), 0, 0, True
@@ -80,14 +81,14 @@ class Captured:
 
     def _step(self) -> None:
         """One step; everything that it reads and writes is on the device."""
-        rate = self._rates.index_select(0, self._tick).squeeze()
+        position, tick, taken = (self._counters[i : i + 1] for i in (POSITION, TICK, TAKEN))
+        rate = self._rates.index_select(0, tick).squeeze()
         for place, ratio in zip(self._optimizer.rates, self.training.ratios, strict=True):
             place.copy_(rate * float(ratio))
-        row = self._table.index_select(0, self._position % len(self._table))
-        self._recent.index_copy_(0, self._taken % RECENT, row)
+        row = self._table.index_select(0, position % len(self._table))
+        self._recent.index_copy_(0, taken % RECENT, row)
         self._total += self.training.update(self._batches.batch(row.squeeze(0))).squeeze()
-        for counter in (self._position, self._tick, self._taken):
-            counter += 1
+        self._counters += 1
 
     @torch.no_grad()
     def _observe(self) -> None:
@@ -103,7 +104,7 @@ class Captured:
             training.average.eval()
             batches = [self._batches.batch(row) for row in self._recent]
             losses = torch.stack([training.loss(training.average.module, batch).squeeze() for batch in batches])
-            held = torch.arange(RECENT, device=losses.device) < self._taken
+            held = torch.arange(RECENT, device=losses.device) < self._counters[TAKEN]
             self._values[1].copy_(torch.where(held, losses, 0.0).sum() / held.sum())
 
     def _recorded_step(self) -> Callable[[], None]:
@@ -114,10 +115,11 @@ class Captured:
                 self._rates.copy_(torch.tensor([usual, 0.5 * usual] * (AHEAD // 2)))
                 self._step()  # torch's optimisers make their state in the first step: it is never a recorded one
                 self._optimizer.keep_places()
-                changed = [*self._tensors(), self._position, self._tick, self._taken]
+                changed = [*self._tensors(), self._counters]
                 before, randomness = [tensor.clone() for tensor in changed], self.lane.random_state()
-                for _ in range(TRIED):
-                    self._step()
+                with self.lane.unwaiting():
+                    for _ in range(TRIED):
+                        self._step()
                 plain = [p.detach().clone() for p in self.training.model.parameters()]
                 self.lane.finish()
             replay = self.lane.record(self._step)
@@ -137,20 +139,15 @@ class Captured:
         return replay
 
     def _recorded_observation(self) -> "Callable[[], None] | None":
-        """Record the observation; None where it must be made anew each time, since `evaluate` gives a number."""
+        """Record the observation; None where it must be made anew each time, since `evaluate` waits for a number."""
         with _refused("the evaluation"), self.lane.entered():
-            if self.training.evaluate is not None:
-                first = self.training.evaluated()
-                if not all(isinstance(value, Tensor) for value in first.values()):
-                    return None
             self._observe()
-            self.lane.finish()
-        try:
-            return self.lane.record(self._observe)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError:
-            return None
+            try:
+                with self.lane.unwaiting():
+                    self._observe()
+            except RuntimeError:
+                return None
+        return self.lane.record(self._observe)
 
     # going on
 
@@ -159,7 +156,7 @@ class Captured:
         self._schedule, self._ahead = schedule, 0
         self._restart()
         with self.lane.entered():
-            self._taken.zero_()  # as in a training that is resumed, which has no batches of before
+            self._counters[TAKEN].zero_()  # as in a training that is resumed, which has no batches of before
 
     def step(self) -> None:
         """Queue one step."""
@@ -209,14 +206,14 @@ class Captured:
         rates = torch.tensor(self._schedule(at), dtype=torch.float32)
         with self.lane.entered():
             _send(rates, self._rates)
-            self._tick.zero_()
+            self._counters[TICK].zero_()
         self._ahead = AHEAD
 
     def _take_up(self, table: Tensor) -> None:
         """Send what is random about a pass to the device."""
         with self.lane.entered():
             _send(table, self._table)
-            self._position.fill_(self.training.passes.position)
+            self._counters[POSITION].fill_(self.training.passes.position)
 
     # state
 
@@ -251,7 +248,7 @@ class Captured:
         with self.lane.entered():
             self._optimizer.match(other._optimizer)
             _assign([*self._tensors(), self._table], [*other._tensors(), other._table])
-            self._position.fill_(theirs.passes.position)
+            self._counters[POSITION].fill_(theirs.passes.position)
         other.lane.wait_for(self.lane)
         self._fresh, mine.done = other._fresh, theirs.done
         mine.passes.began, mine.passes.position = theirs.passes.began, theirs.passes.position

@@ -1,10 +1,12 @@
 """Checkpoints: whole files or none, and nothing in them that could run code."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from paceline.errors import TrainingError
 
@@ -15,7 +17,7 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as file:
-            torch.save(state, file)  # pyright: ignore[reportUnknownMemberType]
+            torch.save(on_host(state), file)  # pyright: ignore[reportUnknownMemberType]
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -29,6 +31,40 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
             f"the checkpoint {path} could not be written ({cause.strerror or cause}): "
             "free disk space and start the study again, it goes on from the last checkpoint"
         ) from error
+
+
+def on_host(state: Any) -> Any:
+    """The same state with what lies on a GPU brought over in one go per device and type of number.
+
+    A state has hundreds of small tensors; one copy of all of them takes a fraction of the time of a copy each.
+    """
+    found = dict[tuple[torch.device, torch.dtype], list[Tensor]]()
+    for tensor in _tensors(state):
+        if tensor.is_cuda:
+            found.setdefault((tensor.device, tensor.dtype), []).append(tensor)
+    moved = dict[int, Tensor]()
+    for tensors in found.values():
+        flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu()
+        parts: tuple[Tensor, ...] = torch.split(flat, [tensor.numel() for tensor in tensors])  # pyright: ignore
+        moved |= {id(tensor): part.view(tensor.shape) for tensor, part in zip(tensors, parts, strict=True)}
+    return _replaced(state, moved) if moved else state
+
+
+def _tensors(state: Any) -> Iterator[Tensor]:
+    if isinstance(state, Tensor):
+        yield state
+    elif isinstance(state, dict | list | tuple):
+        for item in state.values() if isinstance(state, dict) else state:  # pyright: ignore
+            yield from _tensors(item)
+
+
+def _replaced(state: Any, by: dict[int, Tensor]) -> Any:
+    """The same structure with tensors replaced, by their id."""
+    if isinstance(state, dict):
+        return {key: _replaced(item, by) for key, item in state.items()}  # pyright: ignore
+    if isinstance(state, list | tuple):
+        return type(state)(_replaced(item, by) for item in state)  # pyright: ignore
+    return by.get(id(state), state)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

@@ -51,6 +51,10 @@ class DeviceBatches:
             raise InputError(f"crop and flip need images (n, channels, height, width) as the first tensor, got {shape}")
         self.size, self.shuffle, self.crop, self.flip, self.transform = size, shuffle, crop, flip, transform
         self.tensors = (nn.functional.pad(tensors[0], (crop,) * 4), *tensors[1:]) if crop else tensors
+        if crop or flip:
+            channels, rows, columns = (torch.arange(n, device=self.device) for n in tensors[0].shape[1:])
+            self._channels, self._rows = channels[:, None, None], rows
+            self._columns = torch.stack([columns, columns.flip(0)])  # plain, mirrored
 
     @property
     def device(self) -> torch.device:
@@ -91,10 +95,7 @@ class DeviceBatches:
     def _images(self, row: Tensor) -> Tensor:
         """Cropped and mirrored images: pixel (i, j) is taken from (top + i, left + j or its mirror image)."""
         index, top, left, mirrored = row
-        _, channels, height, width = self.tensors[0].shape
-        height, width = height - 2 * self.crop, width - 2 * self.crop
-        i, j = (torch.arange(n, device=row.device) for n in (height, width))
-        down = top[:, None] + i
-        across = left[:, None] + torch.where(mirrored[:, None] > 0, width - 1 - j, j)
-        colours = torch.arange(channels, device=row.device)[None, :, None, None]
-        return self.tensors[0][index[:, None, None, None], colours, down[:, None, :, None], across[:, None, None, :]]
+        down, across = top[:, None] + self._rows, left[:, None] + self._columns[mirrored]
+        return self.tensors[0][
+            index[:, None, None, None], self._channels, down[:, None, :, None], across[:, None, None, :]
+        ]

@@ -3,6 +3,7 @@
 Only what differs between a GPU and anything else is here; what a fork does is in `captured`.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -19,6 +20,12 @@ class Lane(ABC):
     @contextmanager
     def entered(self) -> Generator[None]:
         """Queue what is done inside here, with the lane's random numbers."""
+        yield
+
+    @abstractmethod
+    @contextmanager
+    def unwaiting(self) -> Generator[None]:
+        """Let work fail inside here, where it would have the host wait for the device: that cannot be recorded."""
         yield
 
     @abstractmethod
@@ -63,6 +70,18 @@ class CudaLane(Lane):
                 yield
             finally:
                 default.graphsafe_set_state(kept)
+
+    @contextmanager
+    def unwaiting(self) -> Generator[None]:
+        """Ask torch to refuse what waits; a capture that breaks off in the middle would cost memory for good."""
+        before = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it says that it may not notice everything; the capture itself would
+            torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         """Capture the work as a graph; those of one lane share memory, since they never run at the same time."""

@@ -71,7 +71,7 @@ class TorchTraining:
         self._recent.clear()  # they are not in the state: a run that goes on and one that is resumed must see the same
         if self.done == 0 and self.evaluate is not None:
             with self.randomness.taken():
-                value = self._numbers()
+                value = self._evaluated()
             yield 0, value
         while self.done < stop:
             with self.randomness.taken():
@@ -79,7 +79,7 @@ class TorchTraining:
                 total, count = 0.0, target - self.done
                 while self.done < target:
                     total = total + self._train_step(schedule)
-                value = self._observed(float(total) / count) if self.evaluate is None else self._numbers()
+                value = self._observed(float(total) / count) if self.evaluate is None else self._evaluated()
             yield self.done, value
 
     def _train_step(self, schedule: Schedule) -> Tensor:
@@ -111,17 +111,13 @@ class TorchTraining:
         return self.every or max(1, schedule.steps // 200)
 
     @torch.no_grad()
-    def evaluated(self) -> "dict[str, Tensor | float]":
-        """What `evaluate` says of the raw and of the averaged weights."""
+    def _evaluated(self) -> dict[str, float]:
         assert self.evaluate is not None
-        values: dict[str, Tensor | float] = {}
+        values: dict[str, float] = {}
         for name, model in self.views():
             model.eval()
-            values[name] = self.evaluate(model)
+            values[name] = float(self.evaluate(model))
         return values
-
-    def _numbers(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self.evaluated().items()}
 
     def _observed(self, raw: float) -> dict[str, float]:
         if self.average is None:

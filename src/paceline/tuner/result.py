@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from paceline.errors import InputError
 from paceline.strategy import Fork, History
 from paceline.traces import Schedule
@@ -42,8 +44,10 @@ class Result:
         state = load_checkpoint(self.state) if isinstance(self.state, Path) else self.state
         if self.of == "averaged" and state.get("average"):
             prefix = "module."
-            return {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
-        return state.get("model", state)
+            found = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
+        else:
+            found: dict[str, Any] = state.get("model", state)
+        return {k: v.clone() if isinstance(v, Tensor) else v for k, v in found.items()}  # of a whole state, a part
 
 
 def remark(best: Fork) -> str:
