@@ -14,7 +14,7 @@ from paceline.errors import TrainingError
 from paceline.runner import Task
 from paceline.runner.local import Local
 from paceline.runner.streams import Streams
-from paceline.training import DeviceBatches, TorchTraining
+from paceline.training import DeviceBatches, TorchTraining, load_checkpoint, save_checkpoint
 from tests.runner.test_streams import Counting, make, tuned
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -220,3 +220,20 @@ def test_data_that_a_factory_makes_anew_is_held_once(tmp_path: Path) -> None:
     runner = Streams(maker, forks=4)
     trace(runner, tmp_path, forks=3)
     assert 0 < runner.bytes_per_fork < 40e6
+
+
+def test_checkpoints_leave_the_gpu_as_they_were(tmp_path: Path) -> None:
+    image = torch.randn(2, 3, 4, 5, device="cuda").to(memory_format=torch.channels_last)
+    state = {
+        "weights": {"a": nn.Parameter(image), "b": image.transpose(1, 3), "tied": image},
+        "counts": [torch.arange(3, device="cuda"), torch.tensor(7, device="cuda")],
+        "plain": ("x", 1.5, torch.ones(2)),
+    }
+    save_checkpoint(state, tmp_path / "s.pt")
+    back = load_checkpoint(tmp_path / "s.pt")
+    for name, tensor in state["weights"].items():
+        assert torch.equal(back["weights"][name], tensor.detach().cpu())
+    assert back["counts"][0].tolist() == [0, 1, 2]
+    assert back["counts"][1].item() == 7
+    assert back["plain"][:2] == ("x", 1.5)
+    assert back["plain"][2].tolist() == [1, 1]
