@@ -9,8 +9,9 @@ threads, so that a study is continued like any other, by this runner or another.
 import gc
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,6 +109,7 @@ class Streams(Runner):
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run as many at a time as there is room for."""
+        before = len(self._slots)
         if self._local is None:
             self._grow(len(tasks))
         if self._local is not None:
@@ -115,6 +117,8 @@ class Streams(Runner):
             yield from self._local.run(tasks)
             return
         room = len(self._slots)
+        if room > before:
+            logger.info(f"streams: {room} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
         for first in range(0, len(tasks), room):
             yield from self._side_by_side(tasks[first : first + room])
 
@@ -141,7 +145,6 @@ class Streams(Runner):
             except torch.OutOfMemoryError as error:
                 self._make_do(wanted, error)
                 return
-            logger.info("fork %d of %d is ready, %s", len(self._slots), wanted, _megabytes(self.bytes_per_fork))
 
     def _add_slot(self) -> None:
         training = check_capturable(built(self._make_training))
@@ -189,7 +192,7 @@ class Streams(Runner):
 
     def _to_next_observation(self, going: list[_Going]) -> None:
         """A replay of each in turn; then all are observed, and read once."""
-        with self.stopwatch.on("training"):
+        with self.stopwatch.on("training"), _readable():
             left = [(one.slot, one.left) for one in going]
             for i in range(max(steps for _, steps in left)):
                 for slot, steps in left:
@@ -260,6 +263,19 @@ def _let_go() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+@contextmanager
+def _readable() -> Generator[None]:
+    """What the GPU says in words; after such an error a process cannot use it any more."""
+    try:
+        yield
+    except RuntimeError as error:
+        first = next(iter(str(error).splitlines()), "")
+        raise TrainingError(
+            f"the GPU stopped while steps were replayed ({type(error).__name__}: {first}): start the study again, it "
+            "goes on from the last checkpoints; with runner='local' the line at fault shows"
+        ) from error
 
 
 def _megabytes(count: int) -> str:
