@@ -1,8 +1,10 @@
 """Checkpoints: whole files or none, and nothing in them that could run code."""
 
+import io
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -11,11 +13,42 @@ from paceline.errors import TrainingError
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a state under a temporary name, wait until it is on disk, and rename it."""
+    _write(path, lambda file: torch.save(state, file))  # pyright: ignore[reportUnknownMemberType]
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a state, onto the CPU; only tensors and plain data are accepted."""
+    if not path.exists():
+        raise TrainingError(
+            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
+            "the journal keeps what was learnt"
+        )
+    return _read(path, path)
+
+
+def pack(state: dict[str, Any]) -> memoryview:
+    """A state as the bytes of its checkpoint, to be sent elsewhere."""
+    file = io.BytesIO()
+    torch.save(state, file)  # pyright: ignore[reportUnknownMemberType]
+    return file.getbuffer()
+
+
+def unpack(packed: Any, path: Path) -> dict[str, Any]:
+    """The state in the bytes of a checkpoint, which `path` names in messages."""
+    return _read(io.BytesIO(packed), path)
+
+
+def save_packed(packed: Any, path: Path) -> None:
+    """Write the bytes of a checkpoint with the care of `save_checkpoint`."""
+    _write(path, lambda file: file.write(packed))
+
+
+def _write(path: Path, put: Callable[[BinaryIO], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".tmp")
     try:
         with temporary.open("wb") as file:
-            torch.save(state, file)  # pyright: ignore[reportUnknownMemberType]
+            put(file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -31,15 +64,9 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
         ) from error
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a state, onto the CPU; only tensors and plain data are accepted."""
-    if not path.exists():
-        raise TrainingError(
-            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
-            "the journal keeps what was learnt"
-        )
+def _read(source: "Path | BinaryIO", path: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = torch.load(path, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
+        state: dict[str, Any] = torch.load(source, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
     except Exception as error:  # a damaged file trips over whatever comes first
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(
