@@ -1,5 +1,9 @@
 """Forks on a real cluster of two nodes on this machine: what dies, hangs or queues does not change what is found."""
 
+import os
+import re
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -8,24 +12,24 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import ray
 import torch
+from ray.cluster_utils import Cluster
 
 from paceline.errors import InputError, TrainingError
+from paceline.runner import Runner
+from paceline.runner.ray import Ray
 from paceline.study import Dropped, Failed, Finished, Observed, Proposed, read_journal
 from paceline.tuner import Result, tune
 from tests.runner import faulty
-
-ray = pytest.importorskip("ray")
-cluster_utils = pytest.importorskip("ray.cluster_utils")
-
-from paceline.runner import Runner  # noqa: E402
-from paceline.runner.ray import Ray  # noqa: E402
 
 # ray's own: files and processes that it leaves to the garbage collector
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
 ]
+ROOT = Path(__file__).parents[2]
+SOURCE = str(ROOT / "src")
 SETTINGS = {"steps": 80, "lr": (1e-4, 1e-1)}
 QUADRATIC = {"steps": 200, "lr": (0.01, 1.5), "cost": 1.5}
 QUICK = {  # a node that is gone is noticed in a second, not in twenty
@@ -42,7 +46,7 @@ class Machines:
     def __init__(self) -> None:
         size = {"num_cpus": 1, "object_store_memory": 80_000_000}
         self.size = size
-        self.cluster = cluster_utils.Cluster(
+        self.cluster = Cluster(
             initialize_head=True, head_node_args={**size, "include_dashboard": False, "_system_config": QUICK}
         )
         self.other = self.cluster.add_node(**size)
@@ -223,6 +227,7 @@ def test_errors_of_the_training_are_those_of_local(machines: Machines, tmp_path:
             tune(broken, runner=runner, **QUADRATIC)
         said.append(str(raised.value))
     assert said[0] == said[1]
+    assert re.fullmatch(r"at .*test_ray.py, line \d+", raised.value.__notes__[0])
     tune(faulty.quadratic, study=tmp_path, runner="local", **QUADRATIC)
     with pytest.raises(InputError, match="keeps its checkpoints in its folder, got storage="):
         tune(faulty.quadratic, study=tmp_path, runner=on_ray(storage="elsewhere"), **QUADRATIC)
@@ -240,3 +245,63 @@ def test_errors_of_the_training_are_those_of_local(machines: Machines, tmp_path:
 def test_settings_that_cannot_work_are_refused(settings: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         on_ray(**settings)(faulty.quadratic)
+
+
+def python(code: str, folder: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_fork_may_be_several_processes() -> None:
+    said = set[str]()
+    for runner in ("local", "ray"):
+        command = [sys.executable, "-m", "examples.ddp_fork", "--steps", "60", "--runner", runner]
+        environment = {**os.environ, "PYTHONPATH": SOURCE, "RAY_ADDRESS": "local"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        said.add(done.stdout)
+    assert len(said) == 1
+    assert re.match(r"fork \d ended at 0\.\d+", said.pop())
+
+
+def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["ray"] = None
+from paceline import InputError, tune
+try:
+    tune(None, steps=200, lr=(0.01, 1.5), runner="ray")
+except InputError as error:
+    print(error)
+"""
+    assert python(code, tmp_path) == "runner='ray' needs ray: pip install paceline[ray]\n"
+
+
+MINE = """
+from paceline.problems import Quadratic, QuadraticTraining
+
+def training():
+    return QuadraticTraining(Quadratic(dims=20), seed=3, every=2)
+"""
+
+
+def test_the_command_line_starts_a_cluster_of_its_own_and_stops_it(quadratic: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    command = "tune", "mine:training", "--steps", "200", "--lr", "0.01", "1.5", "--cost", "1.5", "--runner", "ray"
+    alone = "--address", "local"  # not the cluster of this module
+    code = f"""
+from typer.testing import CliRunner
+from paceline.cli import app
+def call(*arguments):
+    done = CliRunner().invoke(app, arguments)
+    print(done.exit_code, done.output)
+call(*{command + alone}, "--cpus", "0.5", "--study", "study")
+call(*{command + alone}, "--gpus", "100000", "--study", "other")
+"""
+    said = python(code, tmp_path)
+    assert "ended best" in said, said
+    assert "error: a fork needs cpus=1, gpus=100000, and this machine has" in said
+    assert facts(tmp_path / "study") == facts(quadratic)

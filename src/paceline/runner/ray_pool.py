@@ -75,8 +75,8 @@ class Pool:
             self._died += 1
             if self._died >= STARTS:
                 raise TrainingError(
-                    f"{STARTS} workers in a row died as they built the training ({in_words(error)}): build it once by "
-                    "hand, and see that a node has memory for it"
+                    f"{STARTS} workers in a row died before they were ready ({in_words(error)}): see that all nodes "
+                    "have this version of paceline, and memory for the training"
                 ) from error
             return
         self._died = 0

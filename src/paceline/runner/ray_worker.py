@@ -5,9 +5,11 @@ same bytes. A worker yields what it sees while it trains, then its report, then 
 these, and what was yielded outlives the worker.
 """
 
+import re
 import sys
 import time
-from collections.abc import Generator, Sequence
+import traceback
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from paceline.errors import PacelineError, TrainingError
 from paceline.runner.base import Report, Task
 from paceline.runner.local import Local
 from paceline.runner.storage import Storage
+from paceline.training import Training
 from paceline.training.checkpoint import pack, save_packed, unpack
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
@@ -35,13 +38,12 @@ class Worker:
         torch.set_num_threads(threads)
         self._storage, self._packed = storage, None
         try:
-            make_training = cloudpickle.loads(factory)
-        except Exception as error:
-            raise TrainingError(
-                f"the training factory could not be read on a node ({type(error).__name__}: {error}): install its "
-                "module there, or let ray bring it along, ray.init(runtime_env={'working_dir': '.'})"
-            ) from error
-        self._local = Local(make_training, save=self._save, load=self._load)
+            self._local = Local(_read_factory(factory), save=self._save, load=self._load)
+        except TrainingError as error:  # it travels without its cause
+            if error.__cause__ is not None:
+                last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
+                error.add_note(f"at {last.filename}, line {last.lineno}")
+            raise
         return str(ray.get_runtime_context().get_node_id())
 
     def run(self, task: Task | None, target: Path, packed: Any) -> Generator[Any]:
@@ -100,11 +102,22 @@ class Keeper:
         return np.asarray(np.memmap(path, np.uint8, mode="r"))
 
 
+def _read_factory(pickled: bytes) -> Callable[[], Training]:
+    try:
+        return cloudpickle.loads(pickled)
+    except Exception as error:
+        raise TrainingError(
+            f"the training factory could not be read on a node ({type(error).__name__}: {error}): install its module "
+            "there, or let ray bring it along, ray.init(runtime_env={'working_dir': '.'})"
+        ) from error
+
+
 def in_words(error: Exception) -> str:
-    """Why a worker is gone, in a line."""
+    """Why a worker is gone, in a line: an exception's, or what ray found out."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if "died" in line or "killed" in line or "memory" in line]
-    return (said or lines or [type(error).__name__])[-1]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    died = [line for line in lines if re.search("died|dead|killed|memory|exit", line)]
+    return (raised[-1:] or died[-1:] or lines or [type(error).__name__])[0].split(" Some common causes")[0]
 
 
 def own_error(error: Any) -> PacelineError | None:
