@@ -1,8 +1,8 @@
 """A fork of several processes: a training that keeps two of them, with DistributedDataParallel over gloo on the CPU.
 
 To paceline a fork is one object; how many processes and GPUs are behind it is the training's own affair. This one
-starts its processes once, sends them rates and states, and has rank 0 report values and hand out the state, which is the
-same on all ranks. On a cluster, reserve what all of them need together: `partial(Ray, cpus=2)`, or `gpus=2` with nccl.
+starts its processes once, sends them rates and states, and has rank 0 report values and hand out the state, which is
+the same on all ranks. On a cluster, reserve what all need together: `partial(Ray, cpus=2)`, or `gpus=2` with nccl.
 
     python -m examples.ddp_fork --runner local
     python -m examples.ddp_fork --runner ray
@@ -152,9 +152,9 @@ def main() -> None:
         from paceline.runner.ray import Ray
 
         runner = partial(Ray, cpus=RANKS)
-    from examples.ddp_fork import DistributedTraining as training  # by its name: new processes cannot import __main__
+    from examples import ddp_fork  # by its name, so that new processes can import it: not as __main__
 
-    result = paceline.tune(training, steps=options.steps, lr=(1e-4, 1e-1), cost=1.5, runner=runner)
+    result = paceline.tune(ddp_fork.DistributedTraining, steps=options.steps, lr=(1e-4, 1e-1), cost=1.5, runner=runner)
     print(f"fork {result.fork} ended at {result.value}, at a rate of {result.schedule(options.steps // 2)} half-way")
 
 

@@ -67,6 +67,11 @@ class Ray(Runner):
         self._site: Site | None = None
         self._targets: set[Path] = set()
 
+    @property
+    def workers(self) -> int:
+        """How many are there between rounds."""
+        return len(self._site.pool.idle) if self._site is not None else 0
+
     def prepare(self, start: Path) -> None:
         """Have a worker make the state of the untrained run: this machine may lack what a training needs."""
         if self._at(start.parent).states.has(start):
