@@ -27,7 +27,6 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import paceline
-from paceline.problems.digits import load_digits
 
 RANKS, BATCH, EVERY = 2, 32, 4
 
@@ -36,10 +35,13 @@ class Rank:
     """What one of the processes does: its share of every batch."""
 
     def __init__(self, rank: int) -> None:
-        torch.manual_seed(0)  # the same weights on all ranks
+        torch.manual_seed(0)  # the same data and the same weights on all ranks
         self.rank, self.done, self.seed = rank, 0, 0
-        self.images, self.labels, self.valid_images, self.valid_labels = load_digits()
-        self.model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+        points = torch.randn(3000, 20)
+        labels = (points[:, :10].norm(dim=1) > points[:, 10:].norm(dim=1)).long()
+        self.points, self.valid_points = points[:2000], points[2000:]
+        self.labels, self.valid_labels = labels[:2000], labels[2000:]
+        self.model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 2))
         self.average = copy.deepcopy(self.model)
         self.parallel = DistributedDataParallel(self.model)
         self.optimizer = torch.optim.Adam(self.model.parameters())
@@ -51,7 +53,7 @@ class Rank:
             draw = np.random.default_rng([self.seed, self.done, self.rank])  # needs no state of its own
             rows = torch.tensor(draw.integers(len(self.labels), size=BATCH))
             self.optimizer.zero_grad()
-            nn.functional.cross_entropy(self.parallel(self.images[rows]), self.labels[rows]).backward()
+            nn.functional.cross_entropy(self.parallel(self.points[rows]), self.labels[rows]).backward()
             self.optimizer.step()
             self.done += 1
             with torch.no_grad():
@@ -62,7 +64,7 @@ class Rank:
 
     @torch.no_grad()
     def value(self, model: nn.Module) -> float:
-        return float(nn.functional.cross_entropy(model(self.valid_images), self.valid_labels))
+        return float(nn.functional.cross_entropy(model(self.valid_points), self.valid_labels))
 
     def state(self) -> dict[str, Any]:
         parts = {"model": self.model, "average": self.average, "optimizer": self.optimizer}

@@ -22,7 +22,7 @@ def node() -> str:
 
 def digits() -> TorchTraining:
     """The undisturbed problem of `HangingDigits`."""
-    return digits_training(every=2)
+    return digits_training(every=3)
 
 
 class HangingDigits:
@@ -76,15 +76,15 @@ class Dying(QuadraticTraining):
             died = len(marks.read_text()) if marks.exists() else 0
             if self.done > 2 and died < self.times and schedule.multipliers[0] > self.above:
                 marks.write_text("x" * (died + 1))
+                (self.folder / f"at-{os.getpid()}").unlink(missing_ok=True)
                 os._exit(1)
 
 
-class Stalling(QuadraticTraining):
-    """Hangs once, in an interval that begins after step 10; notes how many train at the same time."""
+class Troubled(Dying):
+    """Dies twice early on, hangs once later; notes how many train at the same time."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Quadratic(dims=20), seed=3, every=2)
-        self.folder = folder
+        super().__init__(folder, times=2)
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator:
         mark = self.folder / f"at-{os.getpid()}"

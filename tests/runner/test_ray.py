@@ -121,7 +121,7 @@ def on_ray(**settings) -> Callable[..., Runner]:
     return partial(Ray, **{"gpus": 0, **settings})
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["study", "storage"])
+@pytest.mark.parametrize("stored", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["study", "storage"])
 def test_a_node_that_dies_inside_an_interval_changes_nothing(
     stored: bool, machines: Machines, digits: tuple[Result, Path], tmp_path: Path
 ) -> None:
@@ -153,14 +153,18 @@ def test_a_node_that_dies_inside_an_interval_changes_nothing(
     assert begun == len(intervals) + 1  # one was redone, all others were run once
 
 
-def test_a_worker_that_dies_costs_its_interval_and_nothing_else(
-    machines: Machines, quadratic: Path, tmp_path: Path
+def test_workers_that_die_or_hang_cost_their_interval_and_more_forks_than_slots_queue(
+    machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = list[tuple[int, int]]()
-    making = partial(faulty.Dying, tmp_path, times=2)
+    monkeypatch.setattr("paceline.runner.ray_round.LEAST", 1.0)  # seconds until an interval may count as slow
+    seen, began = list[tuple[int, int]](), time.monotonic()
+    making = partial(faulty.Troubled, tmp_path)
     tune(making, study=tmp_path / "study", runner=on_ray(), on_step=lambda *at: seen.append(at), **QUADRATIC)
+    assert time.monotonic() - began < faulty.HANGS
+    assert (tmp_path / "stalled").exists()
     assert (tmp_path / "deaths").read_text() in ("xx", "x")  # two may die in the same moment
-    assert facts(tmp_path / "study") == facts(quadratic)
+    assert facts(tmp_path / "study") == facts(quadratic)  # eight forks on two slots
+    assert max(int(line) for line in (tmp_path / "counts").read_text().split()) <= 3  # with one that was just killed
     observed = [event for event in read_journal(quadratic / "journal.jsonl") if isinstance(event, Observed)]
     assert sorted(seen) == sorted((event.fork, step) for event in observed for step in event.steps)
 
@@ -175,24 +179,11 @@ def test_a_fork_that_kills_its_workers_fails_and_the_others_go_on(machines: Mach
     assert result.value is not None
 
 
-def test_more_forks_than_slots_queue_and_one_that_hangs_is_run_elsewhere(
-    machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paceline.runner.ray_round.LEAST", 1.0)
-    began = time.monotonic()
-    tune(partial(faulty.Stalling, tmp_path), study=tmp_path / "study", runner=on_ray(), **QUADRATIC)
-    assert time.monotonic() - began < faulty.HANGS
-    assert (tmp_path / "stalled").exists()
-    assert facts(tmp_path / "study") == facts(quadratic)  # eight forks on two slots
-    counts = [int(line) for line in (tmp_path / "counts").read_text().split()]
-    assert max(counts) == 2
-
-
 class Interrupt(BaseException):
     pass
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["study", "storage"])
+@pytest.mark.parametrize("stored", [pytest.param(False, marks=pytest.mark.slow), True], ids=["study", "storage"])
 def test_a_driver_that_stops_is_continued(stored: bool, machines: Machines, quadratic: Path, tmp_path: Path) -> None:
     left = 11
 
@@ -233,6 +224,15 @@ def test_errors_of_the_training_are_those_of_local(machines: Machines, tmp_path:
         tune(faulty.quadratic, study=tmp_path, runner=on_ray(storage="elsewhere"), **QUADRATIC)
 
 
+def test_where_no_worker_can_be_placed_the_user_hears_of_it(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paceline.runner.ray_round.LONE", 1.0)
+    needs = r"a fork needs cpus=2, gpus=0, the cluster has 2 CPUs \(.* free\), 0 GPUs"
+    with pytest.raises(UserWarning, match=f"no worker has come for 1 s: {needs}"):  # warnings are errors here
+        tune(faulty.quadratic, runner=on_ray(cpus=2), **QUADRATIC)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -247,27 +247,14 @@ def test_settings_that_cannot_work_are_refused(settings: dict, message: str) -> 
         on_ray(**settings)(faulty.quadratic)
 
 
-def python(code: str, folder: Path) -> str:
+def python(code: str) -> str:
     environment = {**os.environ, "PYTHONPATH": SOURCE}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
-def test_a_fork_may_be_several_processes() -> None:
-    said = set[str]()
-    for runner in ("local", "ray"):
-        command = [sys.executable, "-m", "examples.ddp_fork", "--steps", "60", "--runner", runner]
-        environment = {**os.environ, "PYTHONPATH": SOURCE, "RAY_ADDRESS": "local"}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        said.add(done.stdout)
-    assert len(said) == 1
-    assert re.match(r"fork \d ended at 0\.\d+", said.pop())
-
-
-def test_without_ray_the_error_says_what_to_install(tmp_path: Path) -> None:
+def test_without_ray_the_error_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["ray"] = None
@@ -277,31 +264,32 @@ try:
 except InputError as error:
     print(error)
 """
-    assert python(code, tmp_path) == "runner='ray' needs ray: pip install paceline[ray]\n"
+    assert python(code) == "runner='ray' needs ray: pip install paceline[ray]\n"
 
 
-MINE = """
-from paceline.problems import Quadratic, QuadraticTraining
+@pytest.mark.parametrize("compared", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["ray", "local"])
+def test_the_command_line_runs_forks_of_two_processes_on_a_cluster_of_its_own(compared: bool, tmp_path: Path) -> None:
+    ways = {"ray": ["ray", "--address", "local", "--cpus", "2"]}  # not the cluster of this module
+    if compared:
+        ways["local"] = ["local"]
+    tuned = ["tune", "examples.ddp_fork:DistributedTraining", "--steps", "60", "--lr", "1e-4", "1e-1", "--cost", "1.5"]
+    calls = [[*tuned, "--study", str(tmp_path / name), "--runner", *way] for name, way in ways.items()]
+    invoke = f"[print(CliRunner().invoke(app, call).output) for call in {calls!r}]"
+    said = python(f"from paceline.cli import app\nfrom typer.testing import CliRunner\n{invoke}")
+    assert said.count("its checkpoint: ") == len(ways), said
+    assert all(facts(tmp_path / name) == facts(tmp_path / "ray") for name in ways)
 
-def training():
-    return QuadraticTraining(Quadratic(dims=20), seed=3, every=2)
+
+@pytest.mark.slow
+def test_a_machine_that_can_never_hold_a_fork_is_said_at_once() -> None:
+    code = """
+from functools import partial
+from paceline import InputError, tune
+from paceline.problems import digits_training
+from paceline.runner.ray import Ray
+try:
+    tune(digits_training, steps=200, lr=(0.01, 1.5), runner=partial(Ray, address="local", gpus=9999))
+except InputError as error:
+    print(error)
 """
-
-
-def test_the_command_line_starts_a_cluster_of_its_own_and_stops_it(quadratic: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(MINE)
-    command = "tune", "mine:training", "--steps", "200", "--lr", "0.01", "1.5", "--cost", "1.5", "--runner", "ray"
-    alone = "--address", "local"  # not the cluster of this module
-    code = f"""
-from typer.testing import CliRunner
-from paceline.cli import app
-def call(*arguments):
-    done = CliRunner().invoke(app, arguments)
-    print(done.exit_code, done.output)
-call(*{command + alone}, "--cpus", "0.5", "--study", "study")
-call(*{command + alone}, "--gpus", "100000", "--study", "other")
-"""
-    said = python(code, tmp_path)
-    assert "ended best" in said, said
-    assert "error: a fork needs cpus=1, gpus=100000, and this machine has" in said
-    assert facts(tmp_path / "study") == facts(quadratic)
+    assert "a fork needs cpus=1, gpus=9999, and this machine has" in python(code)

@@ -11,7 +11,7 @@ import ray as _ray
 from paceline.errors import InputError
 
 ray: Any = _ray  # its annotations are partial
-QUIET = {"RAY_DEDUP_LOGS": "1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+NEWER = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"  # to be 0, older versions say in a warning; newer ones say nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,8 @@ class Cluster:
 
     def in_words(self) -> str:
         """What there is, and what of it is free."""
-        free = ray.available_resources()
-        return ", ".join(f"{n:g} {kind}s ({free.get(kind, 0):g} free)" for kind, n in self._resources())
-
-    def _resources(self) -> list[tuple[str, float]]:
-        total = ray.cluster_resources()
-        return [(kind, total.get(kind, 0)) for kind in ("CPU", "GPU")]
+        total, free = ray.cluster_resources(), ray.available_resources()
+        return ", ".join(f"{total.get(kind, 0):g} {kind}s ({free.get(kind, 0):g} free)" for kind in ("CPU", "GPU"))
 
     def leave(self) -> None:
         """Disconnect, where we connected; a cluster started here stops."""
@@ -102,8 +98,7 @@ class Cluster:
 
 def _join(address: str | None) -> None:
     """Connect to a cluster, or start one."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault(NEWER, "0")
     try:
         ray.init(address=address, include_dashboard=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:

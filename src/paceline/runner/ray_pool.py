@@ -46,6 +46,7 @@ class Pool:
         self.cluster = cluster
         self.starting: dict[Any, Member] = {}
         self.idle: list[Member] = []
+        self._worker = ray.remote(Worker)
         self._died = 0
         try:
             factory = ray.cloudpickle.dumps(make_training)
@@ -60,7 +61,7 @@ class Pool:
         """Ask for one more worker, on another node than this one where there is one."""
         elsewhere = self.cluster.holders(other_than=other_than) if other_than else []
         place: Any = NodeAffinitySchedulingStrategy(elsewhere[0], soft=True) if elsewhere else "SPREAD"
-        actor = ray.remote(Worker).options(scheduling_strategy=place, **self.cluster.needs.options).remote()
+        actor = self._worker.options(scheduling_strategy=place, **self.cluster.needs.options).remote()
         self.starting[actor.start.remote(*self._start)] = Member(actor)
 
     def arrived(self, ref: Any) -> None:

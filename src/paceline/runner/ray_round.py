@@ -119,6 +119,7 @@ class Round:
                 report = self._heard(ready)
                 if report is not None:
                     self._open -= 1
+                    self._dispatch()  # nobody need wait while the study writes this down
                     yield report
 
     def abandon(self) -> None:

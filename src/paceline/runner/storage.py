@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,13 +62,15 @@ class Storage:
         return bool(fs.exists(f"{root}/{name}"))
 
     def keep_only(self, names: set[str]) -> None:
-        """Delete all others."""
+        """Delete all others; what is being written under one of these names stays."""
         fs, root = self._opened()
         fs.invalidate_cache()
         found = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
         for path in found:
-            if path.rsplit("/", 1)[-1] not in names:
-                fs.rm_file(path)
+            name = path.rsplit("/", 1)[-1]
+            if not any(name == kept or name.startswith(f"{kept}.") for kept in names):
+                with suppress(FileNotFoundError):  # a temporary one that was renamed just now
+                    fs.rm_file(path)
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy a checkpoint into a file, piece by piece."""
