@@ -8,7 +8,8 @@ from pathlib import Path
 import ray
 
 from paceline.problems import Quadratic, QuadraticTraining, digits_training
-from paceline.runner.ray_worker import BETWEEN
+from paceline.runner import Report, Task
+from paceline.runner.ray_worker import BETWEEN, Worker
 from paceline.traces import Schedule
 from paceline.training import TorchTraining
 
@@ -96,3 +97,16 @@ class Troubled(Dying):
             time.sleep(HANGS)
         yield from super().advance(schedule, stop)
         mark.unlink()
+
+
+class Vanishing(Worker):
+    """A worker that dies once between its report and its state."""
+
+    def run(self, task: Task | None, target: Path, packed) -> Iterator:
+        for said in super().run(task, target, packed):
+            yield said
+            mark = target.parent.parent / "vanished"
+            if isinstance(said, Report) and target.name.endswith("-10.pt") and not mark.exists():
+                mark.touch()
+                time.sleep(0.2)  # until the driver has heard
+                os._exit(1)

@@ -179,6 +179,18 @@ def test_a_fork_that_kills_its_workers_fails_and_the_others_go_on(machines: Mach
     assert result.value is not None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stored", [False, True], ids=["study", "storage"])
+def test_a_worker_that_dies_between_report_and_state_costs_its_interval(
+    stored: bool, machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paceline.runner.ray_pool.Worker", faulty.Vanishing)
+    runner = on_ray(storage=str(tmp_path / "store") if stored else None)
+    tune(faulty.quadratic, study=tmp_path / "study", runner=runner, **QUADRATIC)
+    assert (tmp_path / "study" / "vanished").exists()
+    assert facts(tmp_path / "study") == facts(quadratic)
+
+
 class Interrupt(BaseException):
     pass
 

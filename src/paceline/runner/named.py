@@ -29,7 +29,7 @@ def with_settings(runner: str, **settings: Any) -> "str | Callable[[Callable[[],
     """What `make_runner` takes for a runner with settings: None leaves one to it, and others must be its own."""
     given = {name: value for name, value in settings.items() if value is not None}
     for name in given:
-        if name not in SETTINGS[runner]:
+        if name not in SETTINGS.get(runner, ()):
             owner = next(other for other, names in SETTINGS.items() if name in names)
             raise InputError(f"{name} is a setting of the runner {owner}, got it with {runner}: leave one of them out")
     return partial(_class(runner), **given) if given else runner

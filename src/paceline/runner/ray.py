@@ -65,6 +65,7 @@ class Ray(Runner):
         self._storage: Storage | None = None
         self._folder: Path | None = None
         self._site: Site | None = None
+        self._going: Round | None = None
         self._targets: set[Path] = set()
 
     @property
@@ -88,12 +89,17 @@ class Ray(Runner):
     def _round(self, jobs: list[Job], folder: Path) -> Generator[Report]:
         site = self._at(folder)
         self._targets = {job.target for job in jobs}
-        going = Round(jobs, site.pool, site.states, pace=self._pace, tell=self.on_step, stopwatch=self.stopwatch)
+        self._going = Round(jobs, site.pool, site.states, pace=self._pace, tell=self.on_step, stopwatch=self.stopwatch)
         try:
-            yield from going.reports()
+            yield from self._going.reports()
         finally:
-            going.abandon()
-            self._targets = set()
+            self._end_round()
+
+    def _end_round(self) -> None:
+        """Let go of workers that are still at it, where a study stops inside a round."""
+        if self._going is not None:
+            self._going.abandon()
+        self._going, self._targets = None, set()
 
     def keep_only(self, needed: set[Path], folder: Path) -> None:
         """Delete what nothing begins from, here and in the storage; what forks of this round are writing stays."""
@@ -113,6 +119,7 @@ class Ray(Runner):
 
     def close(self) -> None:
         """Let all workers go, and the cluster too if it was started here."""
+        self._end_round()  # a study that stops may keep its last round alive, in a traceback
         if self._site is not None:
             self._site.pool.close()
             self._site.states.close()

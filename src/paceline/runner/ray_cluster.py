@@ -55,21 +55,27 @@ class Cluster:
         self._joined = not ray.is_initialized()
         if self._joined:
             _join(address)
-        if ray.util.client.ray.is_connected():
+        try:
+            self._check()
+            self.node = str(ray.get_runtime_context().get_node_id())
+        except BaseException:
             self.leave()
+            raise
+
+    def _check(self) -> None:
+        """Refuse or remark what the user should know before anything runs."""
+        if ray.util.client.ray.is_connected():
             raise InputError(
                 "the study's folder must be on a node of the cluster, got a client connection (ray://): run the study "
                 "on the head node, or hand it in with `ray job submit`"
             )
-        self.node = str(ray.get_runtime_context().get_node_id())
         node: Any = ray._private.worker._global_node
         if self._joined and getattr(node, "head", False) and not self.holders():  # started here: nothing will be added
-            has = self.in_words()
-            self.leave()
             raise InputError(
-                f"a fork needs {needs}, and this machine has {has}: lower cpus= or gpus=, or pass address="
+                f"a fork needs {self.needs}, and this machine has {self.in_words()}: "
+                "lower cpus= or gpus=, or pass the address= of a larger cluster"
             )
-        if needs.gpus is None and ray.cluster_resources().get("GPU", 0):
+        if self.needs.gpus is None and ray.cluster_resources().get("GPU", 0):
             warnings.warn(
                 "the cluster has GPUs, and forks were promised none: pass gpus=1, or a fraction to share one; gpus=0 "
                 "says that they need none",

@@ -4,6 +4,7 @@ A request that the cluster cannot place holds nothing up: it is a worker that ha
 round and remember the state they left, so that a fork that goes on at its worker moves nothing.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class Pool:
                 f"the training factory cannot be sent to workers ({type(error).__name__}: {error}): build what cannot "
                 "be pickled inside the function"
             ) from error
-        self._start = (factory, [p for p in sys.path if p], max(1, int(cluster.needs.cpus)), storage)
+        self._start = (factory, [path or os.getcwd() for path in sys.path], max(1, int(cluster.needs.cpus)), storage)
 
     def request(self, *, other_than: str = "") -> None:
         """Ask for one more worker, on another node than this one where there is one."""
@@ -78,7 +79,7 @@ class Pool:
                 raise TrainingError(
                     f"{STARTS} workers in a row died before they were ready ({in_words(error)}): see that all nodes "
                     "have this version of paceline, and memory for the training"
-                ) from error
+                ) from None
             return
         self._died = 0
         self.idle.append(member)

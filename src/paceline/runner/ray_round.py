@@ -20,7 +20,7 @@ from paceline.errors import TrainingError
 from paceline.runner.base import Report, Task
 from paceline.runner.ray_pool import Member, Pool
 from paceline.runner.ray_states import States
-from paceline.runner.ray_worker import in_words, own_error
+from paceline.runner.ray_worker import argument_lost, in_words, own_error
 from paceline.runner.stopwatch import Stopwatch
 
 ray: Any = _ray
@@ -242,27 +242,30 @@ class Round:
         job, report = self._saving.pop(saving)
         try:
             ray.get(saving)
-        except ObjectLostError:  # its node went before it could be written
-            self.states.lose(job.target)
-            self._queue.append(job)
-            return None
         except RayError as error:
-            reason = in_words(error)
-            raise own_error(error) or TrainingError(f"the checkpoint {job.target} was not written: {reason}") from error
+            if not argument_lost(error):
+                reason = TrainingError(f"the checkpoint {job.target} could not be written: {in_words(error)}")
+                raise own_error(error) or reason from None
+            self.states.lose(job.target)  # its worker or its node went before it could be written
+            return self._again(job, error, crashed=not isinstance(error, ObjectLostError))
         return report
 
     def _lost(self, attempt: Attempt, error: Exception) -> Report | None:
-        """An attempt came to nothing: back into the queue, unless another is at it or it has died too often."""
+        """An attempt came to nothing."""
         job, member = attempt.job, attempt.member
-        if isinstance(error, ObjectLostError):  # the worker is fine: what it should begin from went with a node
+        if argument_lost(error):  # the worker is fine: what it should begin from is gone
             self.pool.idle.append(member)
             if job.origin is not None:
                 self.states.lose(job.origin)
-        elif isinstance(error, RayTaskError):
-            raise own_error(error) or error
-        else:
-            self.pool.dismiss(member)
-            job.crashes += self.pool.cluster.is_alive(member.node)  # a node that left is no fault of the fork
+            return self._again(job, error, crashed=False)
+        if isinstance(error, RayTaskError):
+            raise own_error(error) or error from None
+        self.pool.dismiss(member)
+        return self._again(job, error, crashed=self.pool.cluster.is_alive(member.node))  # nodes leave through no fault
+
+    def _again(self, job: Job, error: Exception, *, crashed: bool) -> Report | None:
+        """Back into the queue, unless another is at it or it has crashed too often."""
+        job.crashes += crashed
         if job.crashes >= CRASHES:
             self._stop(job)
             fork = job.task.fork if job.task is not None else 0

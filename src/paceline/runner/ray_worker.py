@@ -18,6 +18,7 @@ import ray
 import torch
 from jaxtyping import UInt8
 from ray import cloudpickle
+from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
 from paceline.errors import PacelineError, TrainingError
 from paceline.runner.base import Report, Task
@@ -118,6 +119,12 @@ def in_words(error: Exception) -> str:
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     died = [line for line in lines if re.search("died|dead|killed|memory|exit", line)]
     return (raised[-1:] or died[-1:] or lines or [type(error).__name__])[0].split(" Some common causes")[0]
+
+
+def argument_lost(error: Exception) -> bool:
+    """Whether a call failed because the state it was given went with a worker or a node."""
+    cause: object = error.cause if isinstance(error, RayTaskError) else error  # pyright: ignore[reportUnknownMemberType]
+    return isinstance(cause, ObjectLostError) or (cause is not error and isinstance(cause, RayError))
 
 
 def own_error(error: Any) -> PacelineError | None:

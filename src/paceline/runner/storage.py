@@ -45,7 +45,7 @@ class Storage:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
-            raise self._trouble(name, "written", error) from error
+            raise self._trouble(name, "written", error) from None
 
     def read(self, name: str) -> bytes:
         """The content of a checkpoint."""
@@ -53,7 +53,7 @@ class Storage:
         try:
             return fs.cat_file(f"{root}/{name}")
         except Exception as error:
-            raise self._trouble(name, "read", error) from error
+            raise self._trouble(name, "read", error) from None
 
     def exists(self, name: str) -> bool:
         """Whether a checkpoint is there."""
@@ -83,7 +83,7 @@ class Storage:
                 file.flush()
                 os.fsync(file.fileno())
         except Exception as error:
-            raise self._trouble(name, "fetched", error) from error
+            raise self._trouble(name, "fetched", error) from None
         temporary.replace(path)
 
     def _opened(self) -> tuple[Any, str]:
