@@ -156,7 +156,7 @@ def main() -> None:
         runner = partial(Ray, cpus=RANKS)
     from examples import ddp_fork  # by its name, so that new processes can import it: not as __main__
 
-    result = paceline.tune(ddp_fork.DistributedTraining, steps=options.steps, lr=(1e-4, 1e-1), cost=1.5, runner=runner)
+    result = paceline.tune(ddp_fork.DistributedTraining, steps=options.steps, lr=(1e-4, 1e-1), runner=runner)
     print(f"fork {result.fork} ended at {result.value}, at a rate of {result.schedule(options.steps // 2)} half-way")
 
 

@@ -31,7 +31,7 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 SOURCE = str(ROOT / "src")
 SETTINGS = {"steps": 80, "lr": (1e-4, 1e-1)}
-QUADRATIC = {"steps": 200, "lr": (0.01, 1.5), "cost": 1.5}
+QUADRATIC = {"steps": 200, "lr": (0.01, 1.5)}
 QUICK = {  # a node that is gone is noticed in a second, not in twenty
     "health_check_initial_delay_ms": 500,
     "health_check_period_ms": 500,
@@ -284,7 +284,7 @@ def test_the_command_line_runs_forks_of_two_processes_on_a_cluster_of_its_own(co
     ways = {"ray": ["ray", "--address", "local", "--cpus", "2"]}  # not the cluster of this module
     if compared:
         ways["local"] = ["local"]
-    tuned = ["tune", "examples.ddp_fork:DistributedTraining", "--steps", "60", "--lr", "1e-4", "1e-1", "--cost", "1.5"]
+    tuned = ["tune", "examples.ddp_fork:DistributedTraining", "--steps", "60", "--lr", "1e-4", "1e-1"]
     calls = [[*tuned, "--study", str(tmp_path / name), "--runner", *way] for name, way in ways.items()]
     invoke = f"[print(CliRunner().invoke(app, call).output) for call in {calls!r}]"
     said = python(f"from paceline.cli import app\nfrom typer.testing import CliRunner\n{invoke}")

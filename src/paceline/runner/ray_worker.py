@@ -123,7 +123,7 @@ def in_words(error: Exception) -> str:
 
 def argument_lost(error: Exception) -> bool:
     """Whether a call failed because the state it was given went with a worker or a node."""
-    cause: object = error.cause if isinstance(error, RayTaskError) else error  # pyright: ignore[reportUnknownMemberType]
+    cause: Any = getattr(error, "cause", error) if isinstance(error, RayTaskError) else error
     return isinstance(cause, ObjectLostError) or (cause is not error and isinstance(cause, RayError))
 
 
