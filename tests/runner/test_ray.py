@@ -156,7 +156,7 @@ def test_a_node_that_dies_inside_an_interval_changes_nothing(
 def test_workers_that_die_or_hang_cost_their_interval_and_more_forks_than_slots_queue(
     machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.runner.ray_round.LEAST", 1.0)  # seconds until an interval may count as slow
+    monkeypatch.setattr("paceline.runner.ray_jobs.LEAST", 1.0)  # seconds until an interval may count as slow
     seen, began = list[tuple[int, int]](), time.monotonic()
     making = partial(faulty.Troubled, tmp_path)
     tune(making, study=tmp_path / "study", runner=on_ray(), on_step=lambda *at: seen.append(at), **QUADRATIC)
@@ -174,7 +174,7 @@ def test_a_fork_that_kills_its_workers_fails_and_the_others_go_on(machines: Mach
     result = tune(making, study=tmp_path / "study", runner=on_ray(), **QUADRATIC)
     failed = [event for event in read_journal(tmp_path / "study" / "journal.jsonl") if isinstance(event, Failed)]
     assert [event.fork for event in failed] == [7]
-    assert failed[0].reason.startswith("its worker died 3 times in this interval: ")
+    assert failed[0].reason.startswith("this interval cost 3 workers and was given up: ")
     assert (tmp_path / "deaths").read_text() == "xxx"
     assert result.value is not None
 

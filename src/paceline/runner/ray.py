@@ -17,8 +17,9 @@ except ImportError as missing:
     raise InputError("runner='ray' needs ray: pip install paceline[ray]") from missing
 
 from paceline.runner.ray_cluster import Cluster, Needs
+from paceline.runner.ray_jobs import Job, Pace
 from paceline.runner.ray_pool import Pool
-from paceline.runner.ray_round import Job, Pace, Round
+from paceline.runner.ray_round import Round
 from paceline.runner.ray_states import States
 from paceline.runner.storage import Storage, checked_url, study_storage
 

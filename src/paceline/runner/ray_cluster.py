@@ -22,7 +22,7 @@ class Needs:
     gpus: float | None
 
     def __post_init__(self) -> None:
-        """Refuse what ray would refuse later, in its words."""
+        """Refuse what ray would refuse later."""
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus or 0.0)):
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
                 raise InputError(

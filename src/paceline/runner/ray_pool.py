@@ -17,7 +17,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner.ray_cluster import Cluster
-from paceline.runner.ray_worker import Worker, in_words, own_error
+from paceline.runner.ray_errors import in_words, own_error
+from paceline.runner.ray_worker import Worker
 from paceline.runner.storage import Storage
 from paceline.training import Training
 

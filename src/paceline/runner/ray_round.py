@@ -5,77 +5,26 @@ the same values. A worker that dies puts its interval back into the queue; one t
 second worker beside it, and the first to finish counts.
 """
 
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ray as _ray
 from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Report, Task
+from paceline.runner.base import Report
+from paceline.runner.ray_errors import argument_lost, in_words, own_error
+from paceline.runner.ray_jobs import Attempt, Job, Pace
 from paceline.runner.ray_pool import Member, Pool
 from paceline.runner.ray_states import States
-from paceline.runner.ray_worker import argument_lost, in_words, own_error
 from paceline.runner.stopwatch import Stopwatch
 
 ray: Any = _ray
-CRASHES = 3  # deaths of a worker, on a node that lives on, until the interval has failed
+CRASHES = 3  # of an interval, on nodes that live on, until it has failed
 LONE = 20.0  # seconds without any worker until the user hears of it
-LEAST = 5.0  # seconds below which no interval is slow
 TICK = 0.5  # seconds between looks at who is slow
-
-
-class Pace:
-    """How long intervals take, and how long one may take before it counts as slow.
-
-    Args:
-        patience: times the median, per step, of all that were finished.
-    """
-
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
-        self._taken: list[float] = []
-
-    def note(self, seconds: float, steps: int) -> None:
-        """An interval was finished."""
-        self._taken.append(seconds / max(steps, 1))
-
-    def allows(self, seconds: float, steps: int) -> bool:
-        """Whether an interval may well take that long."""
-        if not self._taken or seconds < LEAST:
-            return True
-        return seconds < self.patience * max(steps, 1) * statistics.median(self._taken)
-
-
-@dataclass(eq=False)
-class Job:
-    """An interval to be run; without a task, the state of the untrained run."""
-
-    task: Task | None
-    target: Path
-    crashes: int = 0
-    told: int = 0
-    second: str = ""  # how far a second attempt has got: "", "requested" or "begun"
-
-    @property
-    def origin(self) -> Path | None:
-        """Where it begins."""
-        return self.task.origin if self.task is not None else None
-
-
-@dataclass(eq=False)
-class Attempt:
-    """A worker at an interval, until its report and its state are there."""
-
-    job: Job
-    member: Member
-    began: float
-    report: Report | None = None
 
 
 class Round:
@@ -133,7 +82,7 @@ class Round:
     def _dispatch(self) -> None:
         """Give intervals to workers that are there, to those that hold their state first; ask for as many as queue."""
         holding = {member.holds for member in self.pool.idle}
-        self._queue.sort(key=lambda job: job.origin not in holding)
+        self._queue.sort(key=lambda job: (job.origin not in holding, job.is_clone))  # a clone's parent holds it too
         while self._queue and (member := self.pool.take(self._queue[0].origin)) is not None:
             self._begin(self._queue.pop(0), member)
         for _ in range(len(self._queue) - len(self.pool.starting)):
@@ -257,7 +206,7 @@ class Round:
             self.pool.idle.append(member)
             if job.origin is not None:
                 self.states.lose(job.origin)
-            return self._again(job, error, crashed=False)
+            return self._again(job, error, crashed=not isinstance(error, ObjectLostError))
         if isinstance(error, RayTaskError):
             raise own_error(error) or error from None
         self.pool.dismiss(member)
@@ -269,7 +218,7 @@ class Round:
         if job.crashes >= CRASHES:
             self._stop(job)
             fork = job.task.fork if job.task is not None else 0
-            return Report(fork, (), {}, f"its worker died {CRASHES} times in this interval: {in_words(error)}")
+            return Report(fork, (), {}, f"this interval cost {CRASHES} workers and was given up: {in_words(error)}")
         if job not in [other.job for other in self._running.values()]:
             self._queue.append(job)
         return None

@@ -5,7 +5,6 @@ same bytes. A worker yields what it sees while it trains, then its report, then 
 these, and what was yielded outlives the worker.
 """
 
-import re
 import sys
 import time
 import traceback
@@ -18,14 +17,13 @@ import ray
 import torch
 from jaxtyping import UInt8
 from ray import cloudpickle
-from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
-from paceline.errors import PacelineError, TrainingError
+from paceline.errors import TrainingError
 from paceline.runner.base import Report, Task
 from paceline.runner.local import Local
 from paceline.runner.storage import Storage
 from paceline.training import Training
-from paceline.training.checkpoint import pack, save_packed, unpack
+from paceline.training.checkpoint import found, pack, unpack, write_whole
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
 
@@ -91,16 +89,11 @@ class Keeper:
 
     def write(self, packed: Any, path: Path) -> None:
         """Keep a state that came through the object store."""
-        save_packed(packed, path)
+        write_whole(path, lambda file: file.write(packed))
 
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
         """Put a state into the object store."""
-        if not path.exists():
-            raise TrainingError(
-                f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
-                "the journal keeps what was learnt"
-            )
-        return np.asarray(np.memmap(path, np.uint8, mode="r"))
+        return np.asarray(np.memmap(found(path), np.uint8, mode="r"))
 
 
 def _read_factory(pickled: bytes) -> Callable[[], Training]:
@@ -111,26 +104,3 @@ def _read_factory(pickled: bytes) -> Callable[[], Training]:
             f"the training factory could not be read on a node ({type(error).__name__}: {error}): install its module "
             "there, or let ray bring it along, ray.init(runtime_env={'working_dir': '.'})"
         ) from error
-
-
-def in_words(error: Exception) -> str:
-    """Why a worker is gone, in a line: an exception's, or what ray found out."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    died = [line for line in lines if re.search("died|dead|killed|memory|exit", line)]
-    return (raised[-1:] or died[-1:] or lines or [type(error).__name__])[0].split(" Some common causes")[0]
-
-
-def argument_lost(error: Exception) -> bool:
-    """Whether a call failed because the state it was given went with a worker or a node."""
-    cause: Any = getattr(error, "cause", error) if isinstance(error, RayTaskError) else error
-    return isinstance(cause, ObjectLostError) or (cause is not error and isinstance(cause, RayError))
-
-
-def own_error(error: Any) -> PacelineError | None:
-    """What paceline itself said on a node, where that is what went wrong."""
-    cause = getattr(error, "cause", None)
-    if not isinstance(cause, PacelineError):
-        return None
-    cause.__cause__ = None
-    return cause

@@ -5,7 +5,6 @@ meet, and one that is continued finds its checkpoints again.
 """
 
 import json
-import os
 import secrets
 import shutil
 from contextlib import suppress
@@ -17,7 +16,7 @@ import fsspec as _fsspec  # pyright: ignore[reportMissingTypeStubs]
 from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
 from paceline.errors import InputError, TrainingError
-from paceline.training.checkpoint import save_packed
+from paceline.training.checkpoint import write_whole
 
 fsspec: Any = _fsspec
 
@@ -31,19 +30,13 @@ class Storage:
     def write(self, name: str, content: Any) -> None:
         """Keep a checkpoint; it is safe when this returns."""
         fs, root = self._opened()
-        path = f"{root}/{name}"
+        if isinstance(fs, LocalFileSystem):  # two workers may write the same one: each under a name of its own
+            write_whole(Path(root) / name, lambda file: file.write(content), f".{secrets.token_hex(4)}.tmp")
+            return
         try:
             fs.makedirs(root, exist_ok=True)
-            if not isinstance(fs, LocalFileSystem):  # object stores show a file when it is closed
-                with fs.open(path, "wb") as file:
-                    file.write(memoryview(content))
-                return
-            temporary = f"{path}.{secrets.token_hex(4)}.tmp"  # two workers may write the same one
-            with open(temporary, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
+            with fs.open(f"{root}/{name}", "wb") as file:  # object stores show a file when it is closed
+                file.write(memoryview(content))
         except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
             raise self._trouble(name, "written", error) from None
 
@@ -75,16 +68,13 @@ class Storage:
     def fetch(self, name: str, path: Path) -> None:
         """Copy a checkpoint into a file, piece by piece."""
         fs, root = self._opened()
-        temporary = path.with_name(path.name + ".tmp")
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with fs.open(f"{root}/{name}", "rb") as source, temporary.open("wb") as file:
-                shutil.copyfileobj(source, file, 2**22)
-                file.flush()
-                os.fsync(file.fileno())
+            with fs.open(f"{root}/{name}", "rb") as source:
+                write_whole(path, lambda file: shutil.copyfileobj(source, file, 2**22))
+        except TrainingError:  # of the study's own disk
+            raise
         except Exception as error:
             raise self._trouble(name, "fetched", error) from None
-        temporary.replace(path)
 
     def _opened(self) -> tuple[Any, str]:
         fs, root = fsspec.url_to_fs(self.url)
@@ -112,7 +102,8 @@ def study_storage(url: str | None, folder: Path) -> Storage | None:
         return None
     if known is None:
         known = {"storage": url, "folder": secrets.token_hex(8)}
-        save_packed((json.dumps(known) + "\n").encode(), note)
+        text = json.dumps(known) + "\n"
+        write_whole(note, lambda file: file.write(text.encode()))
     return Storage(f"{url.rstrip('/')}/{known['folder']}")
 
 

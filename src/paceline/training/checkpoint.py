@@ -13,17 +13,12 @@ from paceline.errors import TrainingError
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a state under a temporary name, wait until it is on disk, and rename it."""
-    _write(path, lambda file: torch.save(state, file))  # pyright: ignore[reportUnknownMemberType]
+    write_whole(path, lambda file: torch.save(state, file))  # pyright: ignore[reportUnknownMemberType]
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read a state, onto the CPU; only tensors and plain data are accepted."""
-    if not path.exists():
-        raise TrainingError(
-            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
-            "the journal keeps what was learnt"
-        )
-    return _read(path, path)
+    return _read(found(path), path)
 
 
 def pack(state: dict[str, Any]) -> memoryview:
@@ -38,14 +33,20 @@ def unpack(packed: Any, path: Path) -> dict[str, Any]:
     return _read(io.BytesIO(packed), path)
 
 
-def save_packed(packed: Any, path: Path) -> None:
-    """Write the bytes of a checkpoint with the care of `save_checkpoint`."""
-    _write(path, lambda file: file.write(packed))
+def found(path: Path) -> Path:
+    """The path of a checkpoint that is there."""
+    if not path.exists():
+        raise TrainingError(
+            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
+            "the journal keeps what was learnt"
+        )
+    return path
 
 
-def _write(path: Path, put: Callable[[BinaryIO], object]) -> None:
+def write_whole(path: Path, put: Callable[[BinaryIO], object], suffix: str = ".tmp") -> None:
+    """Have `put` write a file under a temporary name, wait until it is on disk, and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + suffix)
     try:
         with temporary.open("wb") as file:
             put(file)
