@@ -198,6 +198,9 @@ def test_a_factory_that_cannot_be_used(factory: str, message: str, folder: Path)
         (["--steps", "10", *BOUNDS], "10 steps are too few"),
         (["--steps", "200", *BOUNDS, "--cost", "0.5"], "cost must be at least 1, one run of all steps, got 0.5"),
         (["--steps", "200", *BOUNDS, "--preset", "greedy", "--cost", "0.5"], "one per unit of cost, got 0.5: pass 1"),
+        (["--steps", "200", *BOUNDS, "--gpus", "1"], "gpus is a setting of the runner ray, got it with local"),
+        (["--steps", "200", *BOUNDS, "--runner", "ray", "--forks", "4"], "forks is a setting of the runner streams"),
+        (["--steps", "200", *BOUNDS, "--runner", "ray", "--cpus", "1.5"], "cpus must be a fraction up to 1 or a whole"),
     ],
 )
 def test_settings_that_cannot_be_used(options: list[str], message: str, folder: Path) -> None:

@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "errors",
         "traces",
         "strategy",
+        "runner",
         "study",
         "training",
         "tuner",

@@ -21,7 +21,9 @@ from paceline.errors import InputError, PacelineError, TrainingError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from paceline.runner import Runner
     from paceline.strategy import Goal, Strategy
+    from paceline.training import Training
     from paceline.views.data import ForkView, StudyView
 
 app = typer.Typer(
@@ -38,6 +40,14 @@ class Preset(StrEnum):
 
     horizon = "horizon"
     greedy = "greedy"
+
+
+class Where(StrEnum):
+    """What forks run on."""
+
+    local = "local"
+    streams = "streams"
+    ray = "ray"
 
 
 class Mode(StrEnum):
@@ -101,7 +111,8 @@ def _readable() -> Generator[None]:
             from paceline.factory import where
 
             cause = error.__cause__ if isinstance(error, TrainingError) else None
-            _say(f"error: {error}{where(cause) if cause is not None else ''}")
+            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+            _say(f"error: {error}{where(cause) if cause is not None else notes}")
             raise typer.Exit(2) from None
 
 
@@ -123,6 +134,23 @@ def tune(
             help="Folder to keep the study in; one that is there is continued.", show_default="runs/MODULE-FACTORY"
         ),
     ] = None,
+    runner: Annotated[
+        Where, typer.Option(help="Forks in turn here, side by side on one GPU, or on a Ray cluster.")
+    ] = Where.local,
+    forks: Annotated[
+        int | None, typer.Option(help="streams: forks side by side.", show_default="as many as fit")
+    ] = None,
+    cpus: Annotated[float | None, typer.Option(help="ray: CPUs of one fork.", show_default="1")] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="ray: GPUs of one fork, 0.5 shares one.", show_default="none")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="ray: the cluster.", show_default="RAY_ADDRESS, one that runs here, or a new one")
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="ray: shared folder or URL to keep checkpoints in.", show_default="the study's folder"),
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -138,6 +166,10 @@ def tune(
         total = strategy.total_steps(goal)
         make_training = load_factory(factory)
 
+        from paceline.runner import with_settings
+
+        doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
+
         from paceline.views.data import to_json
         from paceline.views.text import cost_in_words, make_console, result_in_words, share
 
@@ -146,7 +178,7 @@ def tune(
             before = _done(folder)
             done = f"; {share(before)} were done before" if before.forks else ""
             console.print(f"{folder}: {cost_in_words(total, steps)}{done}", soft_wrap=True)
-        seconds = _run(make_training, goal, strategy, folder, None if quiet or json else console)
+        seconds = _run(make_training, goal, strategy, folder, doing, None if quiet or json else console)
         found = _done(folder)
         if json:
             typer.echo(json_module.dumps({"study": str(folder), **to_json(found), "seconds": seconds}))
@@ -155,7 +187,12 @@ def tune(
 
 
 def _run(
-    make_training: Callable[[], Any], goal: "Goal", strategy: "Strategy", folder: Path, console: "Console | None"
+    make_training: Callable[[], Any],
+    goal: "Goal",
+    strategy: "Strategy",
+    folder: Path,
+    runner: "str | Callable[[Callable[[], Training]], Runner]",
+    console: "Console | None",
 ) -> dict[str, float]:
     """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
     from paceline.study import read_journal
@@ -172,6 +209,7 @@ def _run(
                 mode=goal.objective.mode,
                 study=folder,
                 seed=goal.seed,
+                runner=runner,
                 on_event=view.on_event,
                 on_step=view.on_step,
             ).seconds

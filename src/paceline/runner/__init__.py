@@ -2,7 +2,7 @@
 
 from paceline.runner.base import Report, Runner, Task
 from paceline.runner.local import Local
-from paceline.runner.named import make_runner
+from paceline.runner.named import make_runner, with_settings
 from paceline.runner.stopwatch import Stopwatch
 
-__all__ = ["Local", "Report", "Runner", "Stopwatch", "Task", "make_runner"]
+__all__ = ["Local", "Report", "Runner", "Stopwatch", "Task", "make_runner", "with_settings"]

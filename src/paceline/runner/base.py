@@ -20,6 +20,7 @@ class Task:
         stop: the step to train to.
         schedule: the learning rate.
         seed: start all randomness anew from this seed, for a clone; None goes on with the state's own.
+        start: the step of `origin`.
     """
 
     fork: int
@@ -28,6 +29,7 @@ class Task:
     stop: int
     schedule: Schedule
     seed: int | None
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)

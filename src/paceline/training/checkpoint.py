@@ -1,8 +1,10 @@
 """Checkpoints: whole files or none, and nothing in them that could run code."""
 
+import io
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -12,11 +14,43 @@ from paceline.training.on_host import on_host
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a state under a temporary name, wait until it is on disk, and rename it."""
+    write_whole(path, lambda file: torch.save(on_host(state), file))  # pyright: ignore[reportUnknownMemberType]
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a state, onto the CPU; only tensors and plain data are accepted."""
+    return _read(found(path), path)
+
+
+def pack(state: dict[str, Any]) -> memoryview:
+    """A state as the bytes of its checkpoint, to be sent elsewhere."""
+    file = io.BytesIO()
+    torch.save(on_host(state), file)  # pyright: ignore[reportUnknownMemberType]
+    return file.getbuffer()
+
+
+def unpack(packed: Any, path: Path) -> dict[str, Any]:
+    """The state in the bytes of a checkpoint, which `path` names in messages."""
+    return _read(io.BytesIO(packed), path)
+
+
+def found(path: Path) -> Path:
+    """The path of a checkpoint that is there."""
+    if not path.exists():
+        raise TrainingError(
+            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
+            "the journal keeps what was learnt"
+        )
+    return path
+
+
+def write_whole(path: Path, put: Callable[[BinaryIO], object], suffix: str = ".tmp") -> None:
+    """Have `put` write a file under a temporary name, wait until it is on disk, and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + suffix)
     try:
         with temporary.open("wb") as file:
-            torch.save(on_host(state), file)  # pyright: ignore[reportUnknownMemberType]
+            put(file)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -32,15 +66,9 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
         ) from error
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a state, onto the CPU; only tensors and plain data are accepted."""
-    if not path.exists():
-        raise TrainingError(
-            f"the checkpoint {path} is missing: restore it from a copy, or start a new study; "
-            "the journal keeps what was learnt"
-        )
+def _read(source: "Path | BinaryIO", path: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = torch.load(path, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
+        state: dict[str, Any] = torch.load(source, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
     except Exception as error:  # a damaged file trips over whatever comes first
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(

@@ -106,7 +106,7 @@ def _task(folder: Path, p: Proposal, history: History) -> Task:
     origin, target = (checkpoint_path(folder, *at) for at in (history.fork(p.fork).origin, (p.fork, p.stop)))
     words = [history.goal.seed, p.fork, p.start]
     fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
-    return Task(p.fork, origin, target, p.stop, p.schedule, fresh)
+    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start)
 
 
 def _advice(result: Result, study: "str | Path | None") -> str:

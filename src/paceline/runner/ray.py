@@ -1,0 +1,143 @@
+"""Forks on a cluster: one Ray actor per fork at a time, with the resources that the user states.
+
+The study stays on this machine's file system; what it decides does not depend on who trained what, how often, or where.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import InputError, TrainingError
+from paceline.runner.base import Report, Runner, Task
+from paceline.training import Training
+
+try:
+    import ray as _  # noqa: F401  the rest of this runner needs it
+except ImportError as missing:
+    raise InputError("runner='ray' needs ray: pip install paceline[ray]") from missing
+
+from paceline.runner.ray_cluster import Cluster, Needs
+from paceline.runner.ray_jobs import Job, Pace
+from paceline.runner.ray_pool import Pool
+from paceline.runner.ray_round import Round
+from paceline.runner.ray_states import States
+from paceline.runner.storage import Storage, checked_url, study_storage
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a study uses of a cluster."""
+
+    cluster: Cluster
+    pool: Pool
+    states: States
+
+
+class Ray(Runner):
+    """Runs tasks on a Ray cluster, as many at once as there is room for; the others queue.
+
+    Args:
+        make_training: builds one run; called once per worker.
+        cpus: CPUs that one fork needs; a fraction shares one.
+        gpus: GPUs that one fork needs; a fraction shares one, None needs none.
+        address: of the cluster, as `ray.init` takes it; None is RAY_ADDRESS, a cluster that runs on this machine, or a
+            new one that ends with the study. Where ray is initialised already, that cluster is used.
+        storage: folder on a mount that all nodes share, or a URL that fsspec knows, to keep checkpoints in; None keeps
+            them in the study's folder.
+        patience: an interval that takes this many times what others took, per step, is given to a second worker too.
+    """
+
+    def __init__(
+        self,
+        make_training: Callable[[], Training],
+        *,
+        cpus: float = 1.0,
+        gpus: float | None = None,
+        address: str | None = None,
+        storage: str | None = None,
+        patience: float = 4.0,
+    ) -> None:
+        super().__init__()
+        if not patience > 1:
+            raise InputError(f"patience must be more than 1, got {patience}: 4 waits for four times the usual time")
+        self._make_training, self._needs, self._address = make_training, Needs(cpus, gpus), address
+        self._url = checked_url(storage) if storage is not None else None
+        self._pace = Pace(patience)
+        self._storage: Storage | None = None
+        self._folder: Path | None = None
+        self._site: Site | None = None
+        self._going: Round | None = None
+
+    @property
+    def workers(self) -> int:
+        """How many are there between rounds."""
+        return len(self._site.pool.idle) if self._site is not None else 0
+
+    def prepare(self, start: Path) -> None:
+        """Have a worker make the state of the untrained run: this machine may lack what a training needs."""
+        if self._at(start.parent).states.has(start):
+            return
+        for report in self._round([Job(None, start)], start.parent):
+            if report.failure:
+                raise TrainingError(f"the untrained run could not be kept: {report.failure}")
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
+        """Run all tasks, side by side."""
+        if tasks:
+            yield from self._round([Job(task, task.target) for task in tasks], tasks[0].target.parent)
+
+    def _round(self, jobs: list[Job], folder: Path) -> Generator[Report]:
+        site = self._at(folder)
+        self._going = Round(jobs, site.pool, site.states, pace=self._pace, tell=self.on_step, stopwatch=self.stopwatch)
+        try:
+            yield from self._going.reports()
+        finally:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        """Let go of workers that are still at it, where a study stops inside a round."""
+        if self._going is not None:
+            self._going.abandon()
+        self._going = None
+
+    def keep_only(self, needed: set[Path], folder: Path) -> None:
+        """Delete what nothing begins from, here and in the storage."""
+        super().keep_only(needed, folder)
+        if self._site is not None:
+            self._site.states.keep_only(needed)
+        storage = self._stored(folder)
+        if storage is not None:
+            storage.keep_only({path.name for path in needed if not path.exists()})
+
+    def fetch(self, path: Path) -> None:
+        """Copy a checkpoint from the storage into the study's folder, without loading it."""
+        storage = self._stored(path.parent)
+        if storage is not None and not path.exists():
+            storage.fetch(path.name, path)
+
+    def close(self) -> None:
+        """Let all workers go, and the cluster too if it was started here."""
+        self._end_round()  # a study that stops may keep its last round alive, in a traceback
+        if self._site is not None:
+            self._site.pool.close()
+            self._site.states.close()
+            self._site.cluster.leave()
+            self._site = None
+
+    def _stored(self, folder: Path) -> Storage | None:
+        """The storage of the study whose checkpoints are named as in `folder`."""
+        if self._folder != folder:
+            self._folder, self._storage = folder, study_storage(self._url, folder.parent)
+        return self._storage
+
+    def _at(self, folder: Path) -> Site:
+        """The cluster, joined when it is first needed: a study that is over needs none."""
+        storage = self._stored(folder)
+        if self._site is None:
+            cluster = Cluster(self._address, self._needs)
+            try:
+                self._site = Site(cluster, Pool(cluster, self._make_training, storage), States(cluster, storage))
+            except BaseException:
+                cluster.leave()
+                raise
+        return self._site

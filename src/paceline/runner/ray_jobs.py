@@ -1,0 +1,63 @@
+"""Intervals on a cluster: what is to be run, who is at it, and how long it may take."""
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.runner.base import Report, Task
+from paceline.runner.ray_pool import Member
+
+LEAST = 5.0  # seconds below which no interval is slow
+
+
+class Pace:
+    """How long intervals take, and how long one may take before it counts as slow.
+
+    Args:
+        patience: times the median, per step, of all that were finished.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self._taken: list[float] = []
+
+    def note(self, seconds: float, steps: int) -> None:
+        """An interval was finished."""
+        self._taken.append(seconds / max(steps, 1))
+
+    def allows(self, seconds: float, steps: int) -> bool:
+        """Whether an interval may well take that long."""
+        if not self._taken or seconds < LEAST:
+            return True
+        return seconds < self.patience * max(steps, 1) * statistics.median(self._taken)
+
+
+@dataclass(eq=False)
+class Job:
+    """An interval to be run; without a task, the state of the untrained run."""
+
+    task: Task | None
+    target: Path
+    crashes: int = 0
+    told: int = 0
+    second: str = ""  # how far a second attempt has got: "", "requested" or "begun"
+
+    @property
+    def origin(self) -> Path | None:
+        """Where it begins."""
+        return self.task.origin if self.task is not None else None
+
+    @property
+    def is_clone(self) -> bool:
+        """Whether it begins from another fork's state."""
+        return self.task is not None and self.task.seed is not None
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A worker at an interval, until its report and its state are there."""
+
+    job: Job
+    member: Member
+    began: float
+    report: Report | None = None

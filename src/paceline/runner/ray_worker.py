@@ -1,0 +1,106 @@
+"""What runs on the nodes of a cluster: workers, which train, and the keeper, which writes the study's checkpoints.
+
+A state travels as the bytes of its checkpoint, so that what is cloned, what is kept and what is continued from are the
+same bytes. A worker yields what it sees while it trains, then its report, then the state: whoever called it owns all of
+these, and what was yielded outlives the worker.
+"""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+from jaxtyping import UInt8
+from ray import cloudpickle
+
+from paceline.errors import TrainingError
+from paceline.runner.base import Report, Task
+from paceline.runner.local import Local
+from paceline.runner.storage import Storage
+from paceline.training import Training
+from paceline.training.checkpoint import found, pack, unpack, write_whole
+
+BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
+
+
+class Worker:
+    """Runs intervals, one at a time, with a training of its own."""
+
+    def start(self, factory: bytes, search: Sequence[str], threads: int, storage: Storage | None) -> str:
+        """Build the training; the node it is on."""
+        sys.path.extend(path for path in search if path not in sys.path)
+        torch.set_num_threads(threads)
+        self._storage, self._packed = storage, None
+        try:
+            self._local = Local(_read_factory(factory), save=self._save, load=self._load)
+        except TrainingError as error:  # it travels without its cause
+            if error.__cause__ is not None:
+                last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
+                error.add_note(f"at {last.filename}, line {last.lineno}")
+            raise
+        return str(ray.get_runtime_context().get_node_id())
+
+    def run(self, task: Task | None, target: Path, packed: Any) -> Generator[Any]:
+        """Train through a task from a packed state, None where it is held or in the storage; without a task, begin.
+
+        Yields steps in lists, then the report, then the packed state it came to unless it failed.
+        """
+        self._packed = packed
+        if task is None:
+            self._save(self._local.training.state_dict(), target)
+            report = Report(0, (), {})
+        else:
+            report = yield from self._train(task)
+        yield report
+        if not report.failure:
+            yield self._packed
+        self._packed = None
+
+    def _train(self, task: Task) -> Generator[list[int], None, Report]:
+        """Yield steps in batches; each is a message to the driver."""
+        going, steps, told = self._local.interval(task), list[int](), 0.0
+        while True:
+            try:
+                steps.append(next(going))
+            except StopIteration as end:
+                return end.value
+            if time.monotonic() - told > BETWEEN:
+                yield steps
+                steps, told = [], time.monotonic()
+
+    def _save(self, state: dict[str, Any], target: Path) -> None:
+        self._packed = np.frombuffer(pack(state), np.uint8)  # travels and is read without a copy
+        if self._storage is not None:
+            self._storage.write(target.name, self._packed)
+
+    def _load(self, origin: Path) -> dict[str, Any]:
+        if self._packed is None and self._storage is not None:
+            return unpack(self._storage.read(origin.name), origin)
+        return unpack(self._packed, origin)
+
+
+class Keeper:
+    """Writes and reads checkpoints on the driver's node, so that the driver need not hold them."""
+
+    def write(self, packed: Any, path: Path) -> None:
+        """Keep a state that came through the object store."""
+        write_whole(path, lambda file: file.write(packed))
+
+    def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
+        """Put a state into the object store."""
+        return np.asarray(np.memmap(found(path), np.uint8, mode="r"))
+
+
+def _read_factory(pickled: bytes) -> Callable[[], Training]:
+    try:
+        return cloudpickle.loads(pickled)
+    except Exception as error:
+        raise TrainingError(
+            f"the training factory could not be read on a node ({type(error).__name__}: {error}): install its module "
+            "there, or let ray bring it along, ray.init(runtime_env={'working_dir': '.'})"
+        ) from error
