@@ -17,14 +17,15 @@ import signal
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
-import paceline.runner.local
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, TorchTraining, tune
 from paceline.problems import digits_training
+from paceline.runner import Local
 from paceline.study import Event, Journal, Study
 from paceline.training import load_checkpoint, save_checkpoint
 
@@ -86,8 +87,8 @@ def run_study(folder: Path, told: Told) -> None:
         append(journal, event)
         told.begins(ELSE)
 
-    paceline.runner.local.save_checkpoint, Journal.append = saved, written
-    tune(training, study=folder, **STUDY)
+    Journal.append = written
+    tune(training, study=folder, runner=partial(Local, save=saved), **STUDY)
 
 
 def run(folder: Path, moment: Moment | None = None) -> str | None:
