@@ -9,12 +9,12 @@ from typing import Any, BinaryIO
 import torch
 
 from paceline.errors import TrainingError
-from paceline.training.on_host import on_host
+from paceline.training.layout import LAYOUT, flattened, restored
 
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a state under a temporary name, wait until it is on disk, and rename it."""
-    write_whole(path, lambda file: torch.save(on_host(state), file))  # pyright: ignore[reportUnknownMemberType]
+    write_whole(path, lambda file: torch.save(flattened(state), file))  # pyright: ignore[reportUnknownMemberType]
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def pack(state: dict[str, Any]) -> memoryview:
     """A state as the bytes of its checkpoint, to be sent elsewhere."""
     file = io.BytesIO()
-    torch.save(on_host(state), file)  # pyright: ignore[reportUnknownMemberType]
+    torch.save(flattened(state), file)  # pyright: ignore[reportUnknownMemberType]
     return file.getbuffer()
 
 
@@ -75,4 +75,4 @@ def _read(source: "Path | BinaryIO", path: Path) -> dict[str, Any]:
             f"the checkpoint {path} cannot be read ({first}): restore it from a copy; where a new study cannot "
             "read its own, its state_dict must hold only tensors, numbers, strings, lists and dicts"
         ) from error
-    return state
+    return restored(state) if LAYOUT in state else state  # one that an earlier version wrote is as it is
