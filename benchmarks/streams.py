@@ -5,8 +5,8 @@ most 2.5 times as long as one replayed run, and at most an eighth of five plain 
 fork than five. Steps include gathering, cropping and mirroring the batch, SGD with momentum and the averaged weights.
 
 Claim 2: a whole `horizon` study of ResNet-20 on CIFAR-10, 40 epochs a run, spends less than 5 % of its time outside
-training steps (recording the steps apart), and the GPU waits less than 200 ms per decision. Raw and averaged weights are
-evaluated on 5,000 held-out images every other epoch.
+training steps (recording the steps apart), and the GPU waits less than 200 ms per decision. Raw and averaged weights
+are evaluated on 5,000 held-out images every other epoch.
 
 Needs a GPU. Images of claim 1 are random: they do not change the time. `--part rounds` or `--part study` does one.
 """

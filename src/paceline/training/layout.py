@@ -28,7 +28,7 @@ def flattened(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def restored(flat: dict[str, Any]) -> dict[str, Any]:
-    """The state that `flattened` took; its tensors are views of the large ones."""
+    """The state that `flattened` took; its tensors are views of the large ones, but for bytes."""
     return _rebuilt(json.loads(flat[LAYOUT]), flat)
 
 
@@ -86,7 +86,8 @@ def _rebuilt(value: Any, flat: dict[str, Any]) -> Any:
         return value
     if "tensor" in value:
         kind, offset, shape, stride = value["tensor"]
-        return flat[kind].as_strided(shape, stride, offset)
+        tensor: Tensor = flat[kind].as_strided(shape, stride, offset)
+        return tensor.clone() if kind == "uint8" else tensor  # torch reads a generator's state from where memory begins
     if "tuple" in value:
         return tuple(_rebuilt(item, flat) for item in value["tuple"])
     rebuilt: dict[Any, Any] = {key: _rebuilt(item, flat) for key, item in value["dict"]}
