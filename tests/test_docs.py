@@ -17,6 +17,13 @@ def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
 
 
+def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "runners.md").read_text(), re.DOTALL)[0]
+    with pytest.warns(UserWarning, match="the model is on the cpu, which is no GPU"):
+        exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
+
+
 def test_troubleshooting_quotes_what_the_code_says() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     source = re.sub(r'"\s*f?"', "", source)  # strings that go on in the next line

@@ -5,6 +5,7 @@ one readable message and exit code 2; Ctrl-C is exit code 130 and leaves a study
 """
 
 import json as json_module
+import logging
 import shlex
 import sys
 import warnings
@@ -93,13 +94,17 @@ def _say(line: str) -> None:
 
 @contextmanager
 def _readable() -> Generator[None]:
-    """Errors and warnings as one line each."""
+    """Errors, warnings and what is worth knowing as one line each."""
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
         _say(f"note: {message}")
 
+    handler, logger = logging.StreamHandler(), logging.getLogger("paceline")  # to stderr, as the notes
+    handler.setFormatter(logging.Formatter("note: %(message)s"))
     with warnings.catch_warnings():
         warnings.showwarning = note
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
         try:
             yield
         except KeyboardInterrupt:
@@ -114,6 +119,8 @@ def _readable() -> Generator[None]:
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
             _say(f"error: {error}{where(cause) if cause is not None else notes}")
             raise typer.Exit(2) from None
+        finally:
+            logger.removeHandler(handler)
 
 
 @app.command()

@@ -9,7 +9,7 @@ import ray
 
 from paceline.problems import Quadratic, QuadraticTraining, digits_training
 from paceline.runner import Report, Task
-from paceline.runner.ray_worker import BETWEEN, Worker
+from paceline.runner.ray.worker import BETWEEN, Worker
 from paceline.traces import Schedule
 from paceline.training import TorchTraining
 

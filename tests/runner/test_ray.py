@@ -156,7 +156,7 @@ def test_a_node_that_dies_inside_an_interval_changes_nothing(
 def test_workers_that_die_or_hang_cost_their_interval_and_more_forks_than_slots_queue(
     machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.runner.ray_jobs.LEAST", 1.0)  # seconds until an interval may count as slow
+    monkeypatch.setattr("paceline.runner.ray.jobs.LEAST", 1.0)  # seconds until an interval may count as slow
     seen, began = list[tuple[int, int]](), time.monotonic()
     making = partial(faulty.Troubled, tmp_path)
     tune(making, study=tmp_path / "study", runner=on_ray(), on_step=lambda *at: seen.append(at), **QUADRATIC)
@@ -184,7 +184,7 @@ def test_a_fork_that_kills_its_workers_fails_and_the_others_go_on(machines: Mach
 def test_a_worker_that_dies_between_report_and_state_costs_its_interval(
     stored: bool, machines: Machines, quadratic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.runner.ray_pool.Worker", faulty.Vanishing)
+    monkeypatch.setattr("paceline.runner.ray.pool.Worker", faulty.Vanishing)
     runner = on_ray(storage=str(tmp_path / "store") if stored else None)
     tune(faulty.quadratic, study=tmp_path / "study", runner=runner, **QUADRATIC)
     assert (tmp_path / "study" / "vanished").exists()
@@ -239,7 +239,7 @@ def test_errors_of_the_training_are_those_of_local(machines: Machines, tmp_path:
 def test_where_no_worker_can_be_placed_the_user_hears_of_it(
     machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("paceline.runner.ray_round.LONE", 1.0)
+    monkeypatch.setattr("paceline.runner.ray.round.LONE", 1.0)
     needs = r"a fork needs cpus=2, gpus=0, the cluster has 2 CPUs \(.* free\), 0 GPUs"
     with pytest.raises(UserWarning, match=f"no worker has come for 1 s: {needs}"):  # warnings are errors here
         tune(faulty.quadratic, runner=on_ray(cpus=2), **QUADRATIC)

@@ -15,10 +15,10 @@ from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
 from paceline.errors import TrainingError
 from paceline.runner.base import Report
-from paceline.runner.ray_errors import argument_lost, in_words, own_error
-from paceline.runner.ray_jobs import Attempt, Job, Pace
-from paceline.runner.ray_pool import Member, Pool
-from paceline.runner.ray_states import States
+from paceline.runner.ray.errors import argument_lost, in_words, own_error
+from paceline.runner.ray.jobs import Attempt, Job, Pace
+from paceline.runner.ray.pool import Member, Pool
+from paceline.runner.ray.states import States
 from paceline.runner.stopwatch import Stopwatch
 
 ray: Any = _ray

@@ -9,19 +9,13 @@ from pathlib import Path
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner.base import Report, Runner, Task
+from paceline.runner.ray.cluster import Cluster, Needs
+from paceline.runner.ray.jobs import Job, Pace
+from paceline.runner.ray.pool import Pool
+from paceline.runner.ray.round import Round
+from paceline.runner.ray.states import States
+from paceline.runner.ray.storage import Storage, checked_url, study_storage
 from paceline.training import Training
-
-try:
-    import ray as _  # noqa: F401  the rest of this runner needs it
-except ImportError as missing:
-    raise InputError("runner='ray' needs ray: pip install paceline[ray]") from missing
-
-from paceline.runner.ray_cluster import Cluster, Needs
-from paceline.runner.ray_jobs import Job, Pace
-from paceline.runner.ray_pool import Pool
-from paceline.runner.ray_round import Round
-from paceline.runner.ray_states import States
-from paceline.runner.storage import Storage, checked_url, study_storage
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.runner.base import Report, Task
-from paceline.runner.ray_pool import Member
+from paceline.runner.ray.pool import Member
 
 LEAST = 5.0  # seconds below which no interval is slow
 

@@ -11,9 +11,9 @@ from typing import Any
 import ray as _ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from paceline.runner.ray_cluster import Cluster
-from paceline.runner.ray_worker import Keeper
-from paceline.runner.storage import Storage
+from paceline.runner.ray.cluster import Cluster
+from paceline.runner.ray.storage import Storage
+from paceline.runner.ray.worker import Keeper
 
 ray: Any = _ray
 

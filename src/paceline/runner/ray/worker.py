@@ -21,7 +21,7 @@ from ray import cloudpickle
 from paceline.errors import TrainingError
 from paceline.runner.base import Report, Task
 from paceline.runner.local import Local
-from paceline.runner.storage import Storage
+from paceline.runner.ray.storage import Storage
 from paceline.training import Training
 from paceline.training.checkpoint import found, pack, unpack, write_whole
 

@@ -16,10 +16,10 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner.ray_cluster import Cluster
-from paceline.runner.ray_errors import in_words, own_error
-from paceline.runner.ray_worker import Worker
-from paceline.runner.storage import Storage
+from paceline.runner.ray.cluster import Cluster
+from paceline.runner.ray.errors import in_words, own_error
+from paceline.runner.ray.storage import Storage
+from paceline.runner.ray.worker import Worker
 from paceline.training import Training
 
 ray: Any = _ray
