@@ -8,12 +8,13 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "paceline"
 MAY_IMPORT = {
     "errors": set(),
+    "files": set(),
     "traces": {"errors"},
     "model": {"errors", "traces"},
     "strategy": {"errors", "traces", "model"},
-    "training": {"errors", "traces"},
-    "runner": {"errors", "traces", "training"},
-    "study": {"errors", "traces"},
+    "training": {"errors", "files", "traces"},
+    "runner": {"errors", "files", "traces", "training"},
+    "study": {"errors", "files", "traces"},
     "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
     "integrations": {"errors", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
     "problems": {"errors", "traces", "model", "training"},

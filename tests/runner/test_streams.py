@@ -228,3 +228,30 @@ def test_bad_settings_say_what_to_do() -> None:
         paceline.tune(make, steps=10, lr=(1e-3, 1e-1), runner="gpu")
     with pytest.raises(InputError, match="runner must make a Runner"):
         paceline.tune(make, steps=10, lr=(1e-3, 1e-1), runner=lambda made: made)
+
+
+def test_a_training_that_does_not_begin_from_nothing_keeps_its_optimiser(tmp_path: Path) -> None:
+    def later() -> TorchTraining:
+        training = make()
+        list(training.advance(paceline.Schedule.constant(1e-3, steps=30), 30))
+        begun = make()
+        begun.model.load_state_dict(training.model.state_dict())
+        begun.optimizer.load_state_dict(training.optimizer.state_dict())
+        return begun
+
+    turn, side = tuned(later, "local", tmp_path / "turn"), tuned(later, SIDE_BY_SIDE, tmp_path / "side")
+    assert turn.schedule == side.schedule
+    assert turn.value == pytest.approx(side.value, rel=1e-3)
+
+
+def test_global_randomness_is_left_alone(tmp_path: Path) -> None:
+    tuned(make, SIDE_BY_SIDE, tmp_path / "warm", steps=60)
+    runner = Streams(make, lane=HostLane)
+    before = torch.get_rng_state()
+    made = make()  # a factory draws what it draws
+    drawn = torch.get_rng_state()
+    runner._make_training = lambda: made
+    runner._grow(1)
+    runner.prepare(tmp_path / "0-0.pt")
+    assert not torch.equal(before, drawn)
+    assert torch.equal(torch.get_rng_state(), drawn)

@@ -1,7 +1,6 @@
 """A study folder, to read: settings, forks with their traces, decisions, the result."""
 
 import json
-import os
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
+from paceline.files import write_whole
 from paceline.study.events import FORMAT, Decided, Event, Failed, Finished, Observed, Proposed
 from paceline.study.journal import read_journal
 
@@ -67,7 +67,6 @@ def checkpoint_path(folder: Path, fork: int, step: int) -> Path:
 
 def write_settings(folder: Path, settings: dict[str, Any], seed: int) -> None:
     """Write study.json, once."""
-    folder.mkdir(parents=True, exist_ok=True)
     data = {
         "format": FORMAT,
         "paceline": _version("paceline"),
@@ -75,7 +74,8 @@ def write_settings(folder: Path, settings: dict[str, Any], seed: int) -> None:
         "seed": seed,
         "settings": settings,
     }
-    write_whole(folder / "study.json", (json.dumps(data, indent=1) + "\n").encode())
+    text = json.dumps(data, indent=1) + "\n"
+    write_whole(folder / "study.json", lambda file: file.write(text.encode()))
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -96,16 +96,6 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"{FORMAT}: install a newer paceline"
         )
     return data
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there in full or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _version(package: str) -> str:

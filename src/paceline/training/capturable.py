@@ -32,6 +32,9 @@ class CapturableOptimizer:
                 group["capturable"] = True
             elif isinstance(optimizer, SGD):
                 group["fused"], group["foreach"] = True, False
+        for parameter, state in optimizer.state.items():  # of a training that does not begin from nothing
+            if _is_tensor(state.get("step")):
+                state["step"] = state["step"].to(parameter.device)
         self.rates: list[Tensor] = [group["lr"] for group in optimizer.param_groups]
         self._places: dict[Tensor, dict[str, Any]] = {}
 

@@ -10,7 +10,6 @@ shows as other weights, and the training is refused with the reason.
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from paceline.traces import Schedule
 from paceline.training.capturable import CapturableOptimizer
 from paceline.training.device_batches import DeviceBatches
 from paceline.training.lane import Lane
+from paceline.training.layout import flattened, restored
 from paceline.training.torch_training import RECENT, TorchTraining
 
 POSITION, TICK, TAKEN = range(3)  # counters: in the pass, in the rates sent, and steps since the interval began
@@ -63,11 +63,13 @@ class Captured:
     def __init__(self, training: TorchTraining, lane: Lane) -> None:
         self.training, self.lane = check_capturable(training), lane
         self._batches: DeviceBatches = training.passes.batches  # pyright: ignore[reportAttributeAccessIssue]
-        start = deepcopy(training.state_dict())
+        start = restored(flattened(training.state_dict()))  # on the host: the GPU may have no room for two
         self._optimizer = CapturableOptimizer(training.optimizer)
         device = self._batches.device
+        with training.randomness.taken():
+            table = self._batches.draw()
         with lane.entered():
-            self._table = self._batches.draw().to(device)
+            self._table = table.to(device)
             self._recent = torch.zeros((RECENT, *self._table.shape[1:]), dtype=torch.long, device=device)
             self._counters = torch.zeros(3, dtype=torch.long, device=device)
             self._rates = torch.zeros(AHEAD, device=device)

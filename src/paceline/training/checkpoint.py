@@ -1,7 +1,6 @@
 """Checkpoints: whole files or none, and nothing in them that could run code."""
 
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -9,12 +8,13 @@ from typing import Any, BinaryIO
 import torch
 
 from paceline.errors import TrainingError
+from paceline.files import write_whole
 from paceline.training.layout import LAYOUT, flattened, restored
 
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a state under a temporary name, wait until it is on disk, and rename it."""
-    write_whole(path, lambda file: torch.save(flattened(state), file))  # pyright: ignore[reportUnknownMemberType]
+    write_checkpoint(path, lambda file: torch.save(flattened(state), file))  # pyright: ignore[reportUnknownMemberType]
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -44,18 +44,11 @@ def found(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, put: Callable[[BinaryIO], object], suffix: str = ".tmp") -> None:
-    """Have `put` write a file under a temporary name, wait until it is on disk, and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + suffix)
+def write_checkpoint(path: Path, put: Callable[[BinaryIO], object], suffix: str = ".tmp") -> None:
+    """Have `put` write a checkpoint, whole or not at all; or say what the disk said."""
     try:
-        with temporary.open("wb") as file:
-            put(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, put, suffix)
     except (OSError, RuntimeError) as error:
-        temporary.unlink(missing_ok=True)
         # torch's writer trips over a failed write with an error of its own; what the disk said is its context
         cause = error if isinstance(error, OSError) else error.__context__
         if not isinstance(cause, OSError):

@@ -16,7 +16,8 @@ import fsspec as _fsspec  # pyright: ignore[reportMissingTypeStubs]
 from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
 from paceline.errors import InputError, TrainingError
-from paceline.training.checkpoint import write_whole
+from paceline.files import write_whole
+from paceline.training.checkpoint import write_checkpoint
 
 fsspec: Any = _fsspec
 
@@ -31,7 +32,7 @@ class Storage:
         """Keep a checkpoint; it is safe when this returns."""
         fs, root = self._opened()
         if isinstance(fs, LocalFileSystem):  # two workers may write the same one: each under a name of its own
-            write_whole(Path(root) / name, lambda file: file.write(content), f".{secrets.token_hex(4)}.tmp")
+            write_checkpoint(Path(root) / name, lambda file: file.write(content), f".{secrets.token_hex(4)}.tmp")
             return
         try:
             fs.makedirs(root, exist_ok=True)
@@ -70,7 +71,7 @@ class Storage:
         fs, root = self._opened()
         try:
             with fs.open(f"{root}/{name}", "rb") as source:
-                write_whole(path, lambda file: shutil.copyfileobj(source, file, 2**22))
+                write_checkpoint(path, lambda file: shutil.copyfileobj(source, file, 2**22))
         except TrainingError:  # of the study's own disk
             raise
         except Exception as error:

@@ -23,7 +23,7 @@ from paceline.runner.base import Report, Task
 from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
 from paceline.training import Training
-from paceline.training.checkpoint import found, pack, unpack, write_whole
+from paceline.training.checkpoint import found, pack, unpack, write_checkpoint
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
 
@@ -89,7 +89,7 @@ class Keeper:
 
     def write(self, packed: Any, path: Path) -> None:
         """Keep a state that came through the object store."""
-        write_whole(path, lambda file: file.write(packed))
+        write_checkpoint(path, lambda file: file.write(packed))
 
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
         """Put a state into the object store."""
