@@ -104,6 +104,7 @@ def _readable() -> Generator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = note
         logger.addHandler(handler)
+        level = logger.level
         logger.setLevel(logging.INFO)
         try:
             yield
@@ -121,6 +122,7 @@ def _readable() -> Generator[None]:
             raise typer.Exit(2) from None
         finally:
             logger.removeHandler(handler)
+            logger.setLevel(level)
 
 
 @app.command()

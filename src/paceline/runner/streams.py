@@ -15,16 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from paceline.errors import InputError, TrainingError
-from paceline.runner.base import Report, Runner, Task
+from paceline.errors import InputError, PacelineError, TrainingError
+from paceline.runner.base import Noted, Report, Runner, Task
 from paceline.runner.local import Local, built, load_into
-from paceline.traces.trace import is_sound
 from paceline.training import DeviceBatches, Training, load_checkpoint, save_checkpoint
 from paceline.training.captured import Captured, NotCapturableError, check_capturable
 from paceline.training.lane import CudaLane, Lane
+from paceline.training.randomness import Randomness
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +35,7 @@ class _Going:
     task: Task
     slot: Captured
     every: int
-    steps: list[int] = field(default_factory=list[int])
-    columns: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    noted: Noted = field(default_factory=Noted)
     failure: str = ""
 
     @property
@@ -51,18 +49,28 @@ class _Going:
         done = self.slot.training.done
         return 0 if self.failure else min(self.task.stop, (done // self.every + 1) * self.every) - done
 
-    def note(self, values: dict[str, float]) -> None:
-        """Add an observation."""
-        self.steps.append(self.slot.training.done)
-        for of, number in values.items():
-            self.columns.setdefault(of, []).append(number)
-        if not is_sound(np.array(list(values.values()))).all():
-            self.failure = f"the value at step {self.steps[-1]} is not finite"
+    def observe(self) -> None:
+        """Queue an observation."""
+        with self._failing():
+            self.slot.observe()
 
-    def report(self) -> Report:
-        """What came of it."""
-        columns = {of: tuple(column) for of, column in self.columns.items()}
-        return Report(self.task.fork, tuple(self.steps), columns, self.failure)
+    def note(self) -> None:
+        """Wait for the observation, and add it."""
+        with self._failing():
+            if not self.failure:
+                self.failure = self.noted.add(self.slot.training.done, self.slot.values())
+
+    @contextmanager
+    def _failing(self) -> Generator[None]:
+        """What a user's `evaluate` raises is this fork's failure; where the GPU stops, all do."""
+        try:
+            yield
+        except (PacelineError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if "CUDA error" in str(error):
+                raise
+            self.failure = f"{type(error).__name__}: {error}"
 
 
 class Streams(Runner):
@@ -89,7 +97,7 @@ class Streams(Runner):
         self._slots: list[Captured] = []
         self._holds: dict[Path, Captured] = {}
         self._local: Local | None = None
-        self._writers = ThreadPoolExecutor(8)
+        self._writers = ThreadPoolExecutor(4)
         self.bytes_per_fork = 0
 
     # what the loop asks for
@@ -124,10 +132,8 @@ class Streams(Runner):
 
     def close(self) -> None:
         """Let go of the GPU's memory."""
-        self._writers.shutdown()
-        self._slots.clear()
-        self._holds.clear()
-        _let_go()
+        self._writers.shutdown(cancel_futures=True)
+        self._let_go()
 
     # slots
 
@@ -140,22 +146,41 @@ class Streams(Runner):
                     self._add_slot()
             except NotCapturableError as reason:
                 warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
+                self._let_go()
                 self._local = Local(self._make_training)
                 return
             except torch.OutOfMemoryError as error:
                 self._make_do(wanted, error)
                 return
 
+    def _let_go(self) -> None:
+        self._slots.clear()
+        self._holds.clear()
+        _let_go()
+
     def _add_slot(self) -> None:
-        training = check_capturable(built(self._make_training))
-        device = next(training.model.parameters()).device
+        with self._as_the_first():
+            training, batches = check_capturable(built(self._make_training))
+        device = batches.device
         if self._make_lane is CudaLane and device.type != "cuda":
             raise NotCapturableError(f"the model is on the {device}, which is no GPU")
         if self._slots:
-            _share_data(training.passes.batches, self._slots[0].training.passes.batches)
+            _share_data(batches, self._slots[0].batches)
         before = _used(device)
         self._slots.append(Captured(training, self._make_lane(device)))
         self.bytes_per_fork = _used(device) - before
+
+    @contextmanager
+    def _as_the_first(self) -> Generator[None]:
+        """Have each call of the factory draw the random numbers of the first: forks must see the same data."""
+        if not self._slots:
+            self._drawn = Randomness()
+            yield
+            return
+        again = Randomness()
+        again.state = self._drawn.state
+        with again.taken():
+            yield
 
     def _make_do(self, wanted: int, error: Exception) -> None:
         """Go on with the slots that fitted, where the user did not ask for a number."""
@@ -179,7 +204,7 @@ class Streams(Runner):
         while any(one.left for one in going):
             self._to_next_observation([one for one in going if one.left])
         saved = {self._writers.submit(self._saved, one): one for one in going if not one.failure}
-        yield from (one.report() for one in going if one.failure)
+        yield from (one.noted.report(one.task.fork, one.failure) for one in going if one.failure)
         finished = as_completed(saved)
         while True:
             with self.stopwatch.on("checkpoint"):
@@ -188,11 +213,11 @@ class Streams(Runner):
                 return
             future.result()
             self._holds[saved[future].task.target] = saved[future].slot
-            yield saved[future].report()
+            yield saved[future].noted.report(saved[future].task.fork, "")
 
     def _to_next_observation(self, going: list[_Going]) -> None:
         """A replay of each in turn; then all are observed, and read once."""
-        with self.stopwatch.on("training"), _readable():
+        with self.stopwatch.on("training"), _in_words():
             left = [(one.slot, one.left) for one in going]
             for i in range(max(steps for _, steps in left)):
                 for slot, steps in left:
@@ -203,12 +228,12 @@ class Streams(Runner):
         self._observe(going)
 
     def _observe(self, going: list[_Going]) -> None:
-        with self.stopwatch.on("evaluation"):
+        with self.stopwatch.on("evaluation"), _in_words():
             for one in going:
-                one.slot.observe()
+                one.observe()
             for one in going:
-                one.note(one.slot.values())
-                self.on_step(one.task.fork, one.steps[-1])
+                one.note()
+                self.on_step(one.task.fork, one.slot.training.done)
 
     def _begun(self, tasks: Sequence[Task]) -> list[_Going]:
         """Put a slot into the state that each task begins from: one that is there already, a clone, or from disk."""
@@ -242,11 +267,17 @@ class Streams(Runner):
         save_checkpoint(one.slot.state_dict(), one.task.target)
 
 
-def _share_data(batches: object, first: object) -> None:
-    """Where a factory makes its data anew, let go of the copy."""
-    if isinstance(batches, DeviceBatches) and isinstance(first, DeviceBatches):
-        same = len(batches.tensors) == len(first.tensors) and all(map(torch.equal, batches.tensors, first.tensors))
-        batches.tensors = first.tensors if same else batches.tensors
+def _share_data(batches: DeviceBatches, first: DeviceBatches) -> None:
+    """Where a factory makes its data anew, let go of the copy; forks with other data cannot be compared."""
+    own, there = batches.tensors, first.tensors
+    if [(t.shape, t.device) for t in own] == [(t.shape, t.device) for t in there] and all(map(torch.equal, own, there)):
+        batches.tensors = there
+    else:
+        warnings.warn(
+            "the training factory makes other data each time it is called: forks cannot be compared, build the data "
+            "outside of it, or with a seed",
+            stacklevel=2,
+        )
 
 
 def _used(device: torch.device) -> int:
@@ -266,10 +297,15 @@ def _let_go() -> None:
 
 
 @contextmanager
-def _readable() -> Generator[None]:
-    """What the GPU says in words; after such an error a process cannot use it any more."""
+def _in_words() -> Generator[None]:
+    """What the GPU says, in words; after such an error a process cannot use it any more."""
     try:
         yield
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            "the GPU's memory ran out after the steps were recorded: ask for fewer forks at a time (forks=), the study "
+            "goes on from the last checkpoints"
+        ) from error
     except RuntimeError as error:
         first = next(iter(str(error).splitlines()), "")
         raise TrainingError(

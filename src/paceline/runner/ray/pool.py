@@ -21,6 +21,7 @@ from paceline.runner.ray.errors import in_words, own_error
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
 from paceline.training import Training
+from paceline.training.randomness import global_state
 
 ray: Any = _ray
 STARTS = 3  # workers that die one after the other before any was ready, until the study stops
@@ -57,7 +58,13 @@ class Pool:
                 f"the training factory cannot be sent to workers ({type(error).__name__}: {error}): build what cannot "
                 "be pickled inside the function"
             ) from error
-        self._start = (factory, [path or os.getcwd() for path in sys.path], max(1, int(cluster.needs.cpus)), storage)
+        self._start = (
+            factory,
+            [path or os.getcwd() for path in sys.path],
+            max(1, int(cluster.needs.cpus)),
+            storage,
+            global_state(),
+        )
 
     def request(self, *, other_than: str = "") -> None:
         """Ask for one more worker, on another node than this one where there is one."""

@@ -41,6 +41,8 @@ class Ray(Runner):
         patience: an interval that takes this many times what others took, per step, is given to a second worker too.
     """
 
+    reads_storage = True
+
     def __init__(
         self,
         make_training: Callable[[], Training],

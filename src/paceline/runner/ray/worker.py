@@ -24,6 +24,7 @@ from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
 from paceline.training import Training
 from paceline.training.checkpoint import found, pack, unpack, write_checkpoint
+from paceline.training.randomness import restore
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
 
@@ -31,11 +32,14 @@ BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fracti
 class Worker:
     """Runs intervals, one at a time, with a training of its own."""
 
-    def start(self, factory: bytes, search: Sequence[str], threads: int, storage: Storage | None) -> str:
-        """Build the training; the node it is on."""
+    def start(
+        self, factory: bytes, search: Sequence[str], threads: int, storage: Storage | None, drawn: dict[str, Any]
+    ) -> str:
+        """Build the training, with random numbers that are the same for all workers; the node it is on."""
         sys.path.extend(path for path in search if path not in sys.path)
         torch.set_num_threads(threads)
         self._storage, self._packed = storage, None
+        restore(drawn)
         try:
             self._local = Local(_read_factory(factory), save=self._save, load=self._load)
         except TrainingError as error:  # it travels without its cause
