@@ -407,7 +407,7 @@ def test_a_study_whose_checkpoints_are_in_a_storage_is_continued_by_the_runner_t
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "storage.json").write_text('{"storage": "s3://bucket", "folder": "x"}')
     with pytest.raises(InputError, match="keeps its checkpoints in a storage"):
-        tune(digits_training, steps=20, lr=(1e-3, 1e-1), study=tmp_path / "s")
+        tune(digits_training, steps=60, lr=(1e-3, 1e-1), study=tmp_path / "s")
 
 
 def test_a_runner_is_closed_before_its_folder_goes() -> None:
@@ -420,5 +420,5 @@ def test_a_runner_is_closed_before_its_folder_goes() -> None:
             yield from super().run(tasks)
 
     folder, closed = [], []
-    tune(digits_training, steps=20, lr=(1e-3, 1e-1), runner=Slow)
+    tune(digits_training, steps=60, lr=(1e-3, 1e-1), runner=Slow)
     assert closed[0]
