@@ -40,6 +40,14 @@ class Sites:
         """Sites that say nothing."""
         return cls(zeros(p, n), zeros(p, n))
 
+    @classmethod
+    def near(cls, likelihood: ExpectedLogLikelihood, guess: Float[Tensor, "p n"]) -> "Sites":
+        """Sites as they would be if the rows' latent values were close to a guess."""
+        mean, variance = guess.clone().requires_grad_(), torch.full_like(guess, 0.05**2).requires_grad_()
+        slope, to_variance = torch.autograd.grad(likelihood(mean, variance), (mean, variance))
+        b = (-2 * to_variance).clamp_min(0.0)
+        return cls(torch.where(b > 0, slope + b * guess, torch.zeros_like(b)), b)
+
     def towards(self, target: "Sites", rate: float) -> "Sites":
         """A natural-gradient step of length `rate`."""
         return Sites(self.a + rate * (target.a - self.a), self.b + rate * (target.b - self.b))
