@@ -319,6 +319,39 @@ class TraceModel:
         random = torch.Generator().manual_seed(0) if generator is None else generator
         return self._drawn(ahead, start, task, draws, random, unit_lr)
 
+    def draw_new(
+        self,
+        unit_lr: Float[Tensor, "intervals *each"],
+        tasks: "Int[Tensor, '*each'] | None",
+        normals: Normals,
+        lengths: Float[Tensor, "intervals"],
+    ) -> Draw:
+        """Draws of new runs, of several schedules and tasks at once, in scaled units: what strategies search with.
+
+        Args:
+            unit_lr: rates in [0, 1] of the bounds, broadcast over the draws; may require a gradient.
+            tasks: numbers of the tasks, broadcast likewise; None where the model has none.
+            normals: randomness; their draws are the batch of the result, which begins with that of a conditioned model.
+            lengths: of the intervals, in mean intervals (`frame.ahead`).
+        """
+        given = self.given
+        for count in normals.start.shape[len(given.batch) :]:
+            given = given.repeated(count)
+        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
+        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        return draw_path(
+            given,
+            self.link,
+            values=[mean + deviation * normals.start],
+            rates=[],
+            unit_lr=unit_lr,
+            lengths=lengths,
+            order=self.frame.cutting.order,
+            task=tasks,
+            normals=normals,
+        )
+
     def _drawn(
         self,
         ahead: Ahead,
@@ -367,8 +400,8 @@ class TraceModel:
         A draw of many traces gives as many models at once; their own draws then have that batch dimension first.
         """
         given = self.given
-        if draw.inputs.ndim - 2 > len(given.batch):
-            given = given.repeated(draw.inputs.shape[-3])
+        for count in draw.inputs.shape[len(given.batch) : -2]:
+            given = given.repeated(count)
         for k in range(draw.latents.shape[-1]):
             given = given.look(draw.inputs[..., k, :]).saw(draw.latents[..., k], self.posterior.hyper.nugget)
         return replace(self, given=given)
