@@ -17,7 +17,7 @@ from paceline.traces import LearningRateRange, WarmupStableDecay
 
 SPACE = Space(LearningRateRange(1e-4, 1e-1), steps=200, intervals=5)
 TASKS = ("a", "b", "c")
-SMALL = Effort(outer=8, inner=3, rough=4, screened=16, starts=1, moves=2, draws=16, grid=5, sweeps=1)
+SMALL = Effort(outer=8, inner=4, rough=4, screened=16, starts=1, moves=2, draws=16, grid=5, sweeps=1)
 
 
 def runs(count: int, link: str = "linear", tasks: tuple[str, ...] = TASKS) -> list[Trace]:
@@ -63,7 +63,7 @@ def test_first_runs_fill_every_cell_once_and_tasks_take_turns() -> None:
 def test_the_gradient_of_the_criterion_agrees_with_finite_differences(
     model: TraceModel, reference: torch.Tensor
 ) -> None:
-    criterion = Criterion.of(model, reference, SPACE.lengths(model), outer=6, inner=3, generator=generator())
+    criterion = Criterion.of(model, reference, SPACE.lengths(model), outer=6, inner=4, generator=generator())
     tasks = torch.tensor([0, 2])
     x = torch.tensor([[0.3, 0.6, 0.4, 0.7, 0.2], [0.8, 0.2, 0.5, 0.4, 0.6]]).double().requires_grad_()
     (gradient,) = torch.autograd.grad(criterion(x, tasks).sum(), x)
@@ -87,7 +87,7 @@ def test_a_run_is_never_expected_to_add_variance(model: TraceModel, reference: t
                 for s in range(4)
             ]
         )
-        now = Criterion.of(model, reference, lengths, outer=2, inner=2, generator=generator()).current()
+        now = Criterion.of(model, reference, lengths, outer=2, inner=4, generator=generator()).current()
     error = gains.std(0) / 2
     assert bool((gains.mean(0) > -3 * error).all())
     assert bool((gains.mean(0) < now + 3 * error).all())
@@ -202,8 +202,8 @@ def test_what_is_refused() -> None:
         MultiTask(SPACE, ("a", "a"))
     with pytest.raises(InputError, match=r"alpha must lie in \(0, 1\), got 1"):
         MultiTask(SPACE, ("a",), alpha=1.0)
-    with pytest.raises(InputError, match="at least 2 inner draws"):
-        Effort(inner=1)
+    with pytest.raises(InputError, match=r"draws come in pairs, .* got 8 and 3: pass even numbers"):
+        MultiTask(SPACE, TASKS, link="linear", effort=replace(SMALL, inner=3)).propose(strategy().fit(runs(1)), [])
     with pytest.raises(InputError, match="starts are chosen among those screened"):
         Effort(starts=5, screened=2)
     other = TraceModel.fit(runs(2), intervals=10, tasks=1)

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.model.linalg import lower_solve
 from paceline.model.paths import Normals
@@ -55,34 +56,42 @@ class Criterion:
         generator: torch.Generator,
         alone: int = 256,
     ) -> "Criterion":
-        """Fix the normals: so many draws of a candidate (an even number), and of each reference run given each of them.
+        """Fix the normals: so many draws of a candidate, and of each reference run given each of them.
 
-        Opposite pairs of draws with unit second moments make the effect of a run that acts linearly exact.
+        Both come in opposite pairs, and those of candidates have unit second moments where there are enough of them:
+        the effect of a run that acts linearly is then exact. An outer draw has 2 p d + 1 normals: p latents with their
+        random effects on d intervals, and where the run starts.
         """
+        if outer < 2 or outer % 2 or inner < 4 or inner % 2:
+            raise InputError(
+                f"draws come in pairs, at least one of candidates and two of reference runs, got {outer} and {inner}: "
+                "pass even numbers"
+            )
         p, d, tasks = model.link.latents, len(lengths), len(reference)
-        half = Normals.of(p, (outer + 1) // 2, d, generator).with_unit_moments()
-        given = Normals.of(p, tasks * inner, d, generator).reshaped(tasks, inner)
-        free = Normals.of(p, tasks * alone, d, generator).reshaped(tasks, alone)
-        return cls(model, reference, lengths, half.joined(half.opposite()), given, free)
+        half = Normals.of(p, outer // 2, d, generator).with_unit_moments()
+        given = Normals.of(p, inner // 2 * tasks, d, generator).reshaped(inner // 2, tasks)
+        free = Normals.of(p, alone * tasks, d, generator).reshaped(alone, tasks)
+        return cls(model, reference, lengths, half.joined(half.opposite()), given.joined(given.opposite()), free)
 
     def current(self) -> Float[Tensor, ""]:
         """J."""
-        drawn = self.model.draw_new(self._reference(), self._tasks(), self.alone, self.lengths)
-        return drawn.values[..., -1].var(-1).mean()
+        drawn = self.model.draw_new(self.reference.T, self._tasks(), self.alone, self.lengths)
+        return drawn.values[..., -1].var(0).mean()
 
     def gain(
         self, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"]
     ) -> Float[Tensor, "candidates"]:
         """J - E Jbar of each candidate; differentiable in x."""
-        count, outer, inner = len(x), len(self.outer.start), self.inner.start.shape[1]
+        count, outer, pairs = len(x), len(self.outer.start), len(self.inner.start) // 2
         drawn = self.model.draw_new(x.T[..., None], tasks[:, None], self.outer.for_each(count), self.lengths)
         known = self.model.condition_on(drawn)
         normals = self.inner.for_each(count, outer)
-        y = known.draw_new(self._reference(), self._tasks(), normals, self.lengths).values[..., -1]
-        expected = y.mean(-1)
-        # Var(E[y | run]) = Var over runs of the mean over i, less what the finite mean over i adds to it
-        left = y - y.mean(1, keepdim=True) - (expected - expected.mean(1, keepdim=True))[..., None]
-        spurious = left.square().sum((1, -1)) / (outer * (inner - 1)) / inner
+        y = known.draw_new(self.reference.T, self._tasks(), normals, self.lengths).values[..., -1]
+        y = y.reshape(count, outer, 2, pairs, -1).mean(2)  # candidates, outer, pairs, tasks
+        expected = y.mean(2)
+        # Var(E[y | run]) = Var over runs of the mean over pairs, less what the mean of so few pairs adds to it
+        left = y - y.mean(1, keepdim=True) - (expected - expected.mean(1, keepdim=True))[:, :, None]
+        spurious = left.square().sum((1, 2)) / (outer * (pairs - 1)) / pairs
         return (expected.var(1, correction=0) - spurious).mean(-1)
 
     def __call__(
@@ -91,11 +100,8 @@ class Criterion:
         """E Jbar of each candidate; differentiable in x."""
         return self.current().detach() - self.gain(x, tasks)
 
-    def _reference(self) -> Float[Tensor, "intervals tasks 1"]:
-        return self.reference.T[..., None]
-
-    def _tasks(self) -> Int[Tensor, "tasks 1"]:
-        return torch.arange(len(self.reference))[:, None]
+    def _tasks(self) -> Int[Tensor, "tasks"]:
+        return torch.arange(len(self.reference))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

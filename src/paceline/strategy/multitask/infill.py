@@ -3,8 +3,8 @@
 {x_new, omega_new} = argmin E_y Jbar(x, omega)   (paper, eq. suropt), exhaustive over tasks
 
 Many candidates of every task are screened by the linearised criterion; the best of each are moved by the gradient of a
-criterion of few draws, all at once; those and where they began are compared by the criterion of many draws. What this
-costs is known beforehand and reported.
+criterion of few draws, all at once; where that leads is compared by the criterion of many draws. What this costs is
+known beforehand and reported.
 """
 
 from dataclasses import dataclass
@@ -35,22 +35,17 @@ class Effort:
         grid, sweeps: of that search (`best_schedules`).
     """
 
-    outer: int = 32
+    outer: int = 48
     inner: int = 4
     rough: int = 8
     screened: int = 128
     starts: int = 2
-    moves: int = 8
-    draws: int = 64
-    grid: int = 9
+    moves: int = 6
+    draws: int = 48
+    grid: int = 7
     sweeps: int = 2
 
     def __post_init__(self) -> None:
-        if self.inner < 2 or self.outer < 1 or self.rough < 1:
-            raise InputError(
-                f"a variance needs at least 2 inner draws for each of at least 1 outer, "
-                f"got inner={self.inner}, outer={self.outer}, rough={self.rough}"
-            )
         if self.starts < 1 or self.screened < self.starts:
             raise InputError(f"starts are chosen among those screened, got {self.starts} among {self.screened}")
 
@@ -58,7 +53,7 @@ class Effort:
         """Intervals drawn for one decision: what its time is proportional to."""
         quantiles = self.draws * tasks * self.grid * intervals * (self.sweeps * intervals + (intervals + 1) / 2)
         moved = self.moves * self.starts * tasks * self.rough * (1 + tasks * self.inner) * intervals
-        compared = (2 * self.starts * tasks) * self.outer * (1 + tasks * self.inner) * intervals
+        compared = self.starts * tasks * self.outer * (1 + tasks * self.inner) * intervals
         return round(quantiles + moved + compared)
 
 
@@ -121,14 +116,13 @@ def next_run(
         )
         tasks = torch.arange(count).repeat_interleave(effort.starts)
         begin = screened(Linearised.of(model, reference, lengths), reference, effort, generator)
-        moved = descend(rough, begin, tasks, effort.moves)
-        x, owner = torch.cat([begin, moved]), tasks.repeat(2)
+        x = descend(rough, begin, tasks, effort.moves)
         with torch.no_grad():
             before = fine.current()
-            scores = before - torch.cat([fine.gain(x[i : i + 1], owner[i : i + 1]) for i in range(len(x))])
+            scores = before - torch.cat([fine.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[owner == m].min()) for m in range(count))
-    run = Run(model.frame.tasks[int(owner[best])], as_floats(x[best]))
+    rivals = tuple(float(scores[tasks == m].min()) for m in range(count))
+    run = Run(model.frame.tasks[int(tasks[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
 
