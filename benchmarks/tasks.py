@@ -189,7 +189,10 @@ def main() -> None:
             if each:
                 error = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else np.nan
                 row.append(f"{np.mean(each):.3f} +- {error:.3f} ({len(each)})")
-                result(f"tasks_{method.replace(',', '').replace(' ', '_')}_{budget}", float(np.mean(each)))
+                result(
+                    f"tasks_{method.replace(',', '').replace(' ', '_').replace('-', '_')}_{budget}",
+                    float(np.mean(each)),
+                )
             else:
                 row.append("")
         shown.append(row)
