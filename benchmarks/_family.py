@@ -8,14 +8,14 @@ from paceline.problems.quadratic import QuadraticTraining
 from paceline.traces import LearningRateRange, Objective
 
 STEPS, INTERVALS, EVERY = 300, 5, 5
-BOUNDS = LearningRateRange(3e-3, 1.5)
+BOUNDS = LearningRateRange(1e-2, 1.9)
 OBJECTIVE = Objective(transform="log")
 
 
 def family(tasks: int) -> dict[str, Quadratic]:
-    """Noise from 0.05 to 1, spectra from flat to steep, not in the same order."""
-    noises = np.geomspace(0.05, 1.0, tasks)
-    powers = np.roll(np.linspace(0.6, 1.4, tasks), tasks // 2)
+    """Noise from 0.25 to 2, spectra from flat to steep, not in the same order; the best rates lie inside the bounds."""
+    noises = np.geomspace(0.25, 2.0, tasks)
+    powers = np.roll(np.linspace(0.6, 1.0, tasks), tasks // 2)
     return {
         f"noise {noise:.2g}, power {power:.2g}": Quadratic(float(noise), 100, float(power))
         for noise, power in zip(noises, powers, strict=True)

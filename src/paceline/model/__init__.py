@@ -2,7 +2,7 @@
 
 from paceline.model.failure import FailureModel
 from paceline.model.forecast import Forecast
-from paceline.model.links import Exponential, Hyperbolic, Linear, Link, Power, Signed
+from paceline.model.links import Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed
 from paceline.model.paths import Draw
 from paceline.model.trace_model import TraceModel
 
@@ -15,6 +15,7 @@ __all__ = [
     "Linear",
     "Link",
     "Power",
+    "Relaxing",
     "Signed",
     "TraceModel",
 ]

@@ -93,7 +93,14 @@ class Hyperbolic(Link):
         return scaled / (1 + scaled)
 
 
-LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed)}
+class Relaxing(Exponential):
+    """f_1 (1 - exp(-phi(f_2) t)): towards a level that may be worse, as after a rise of the rate."""
+
+    name: ClassVar[str] = "relaxing"
+    signed: ClassVar[bool] = True
+
+
+LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Relaxing)}
 
 
 def link_of(link: "str | Link") -> Link:

@@ -55,9 +55,9 @@ class DrawnFamily:
         frequencies = rng.standard_t(5, size=(eta.latents, features, 2)) / lengthscale
         phases = rng.uniform(0, 2 * np.pi, size=(eta.latents, features))
         weights = scale * np.sqrt(2 / features) * rng.standard_normal((eta.latents, features))
-        means = {1: (-2.2,), 2: (-1.6, 1.0)}[eta.latents] if not eta.signed else (0.1,)
+        means = (0.1, 1.0)[: eta.latents] if eta.signed else {1: (-2.2,), 2: (-1.6, 1.0)}[eta.latents]
         if eta.signed:
-            weights = 0.1 * weights
+            weights[0] *= 0.1
         return cls(
             eta,
             frequencies,

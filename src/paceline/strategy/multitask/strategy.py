@@ -45,7 +45,7 @@ class MultiTask:
         alpha: quantile of the optimistic set.
         answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
         dims: L, dimensions of the task embedding.
-        link: eta, as in `TraceModel.fit`.
+        link, order: as in `TraceModel.fit`.
         seed: of everything drawn.
         effort: how hard to search.
     """
@@ -57,6 +57,7 @@ class MultiTask:
     answer_alpha: float = 0.5
     dims: int = 2
     link: "str | Link" = "exponential"
+    order: int = 1
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
 
@@ -80,6 +81,7 @@ class MultiTask:
             traces,
             intervals=self.space.change_points,
             link=self.link,
+            order=self.order,
             tasks=self.dims,
             lr=self.space.lr_range,
         )
