@@ -94,7 +94,7 @@ class Streams(Runner):
 
     # what the loop asks for
 
-    def prepare(self, start: Path) -> None:
+    def prepare(self, start: Path, task: int = 0) -> None:
         """Keep the state of the untrained run."""
         if start.exists():
             return

@@ -73,8 +73,8 @@ def tune(
 
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
-    if any(p.start == 0 for p in proposals):
-        runner.prepare(checkpoint_path(folder, 0, 0))
+    for task in sorted({p.task for p in proposals if p.start == 0}):
+        runner.prepare(checkpoint_path(folder, task, 0), task)
     runner.keep_only(_needed(folder, tuner, proposals), folder / "checkpoints")
     waiting = {p.fork: p for p in proposals}
     for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
@@ -98,7 +98,7 @@ def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
     states = {history.fork(number).origin for number in waiting} | (through or failed)
     states |= {(p.fork, p.stop) for p in proposals}
     if tuner.strategy.restarts:
-        states.add((0, 0))
+        states |= {(task, 0) for task in range(max(1, len(tuner.goal.tasks)))}
     return {checkpoint_path(folder, *state) for state in states}
 
 
@@ -106,7 +106,7 @@ def _task(folder: Path, p: Proposal, history: History) -> Task:
     origin, target = (checkpoint_path(folder, *at) for at in (history.fork(p.fork).origin, (p.fork, p.stop)))
     words = [history.goal.seed, p.fork, p.start]
     fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
-    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start)
+    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start, p.task)
 
 
 def _advice(result: Result, study: "str | Path | None") -> str:

@@ -67,7 +67,7 @@ class Ray(Runner):
         """How many are there between rounds."""
         return len(self._site.pool.idle) if self._site is not None else 0
 
-    def prepare(self, start: Path) -> None:
+    def prepare(self, start: Path, task: int = 0) -> None:
         """Have a worker make the state of the untrained run: this machine may lack what a training needs."""
         if self._at(start.parent).states.has(start):
             return
