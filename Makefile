@@ -17,11 +17,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/python -m paceline demo
 
+# one thread: on problems this small, several only wait for each other
 test: install
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
 
 slow: install
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 check: install
 	$(BIN)/ruff check .

@@ -48,6 +48,24 @@ def matern52(a: np.ndarray, b: np.ndarray, variance: float, lengthscales: np.nda
     return k
 
 
+def multitask(z: np.ndarray, variance: float, lengthscales: np.ndarray, embedding: np.ndarray) -> np.ndarray:
+    """k_Y k_x k_w among inputs whose last column is the number of a task."""
+    w = embedding[z[:, -1].astype(int)]
+    r = np.sqrt(5) * np.linalg.norm(w[:, None] - w[None], axis=-1)
+    return matern52(z, z, variance, lengthscales) * (1 + r + r**2 / 3) * np.exp(-r)
+
+
+def observed_through_sites(
+    mean: np.ndarray, cov: np.ndarray, a: np.ndarray, b: np.ndarray, effect: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A process f given sites exp(a h - b h^2 / 2) on h = f + a random effect, at the first of its points."""
+    n = len(a)
+    prior = cov[:n, :n] + effect * np.eye(n)
+    location, spread, _ = gaussian_times_sites(mean[:n], prior, a, b)
+    gain = np.linalg.solve(prior, cov[:n]).T
+    return mean + gain @ (location - mean[:n]), cov - gain @ cov[:n] + gain @ spread @ gain.T
+
+
 def gaussian_times_sites(
     mean: np.ndarray, cov: np.ndarray, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:

@@ -3,9 +3,11 @@
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -20,7 +22,8 @@ def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest
 def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "runners.md").read_text(), re.DOTALL)[0]
-    with pytest.warns(UserWarning, match="the model is on the cpu, which is no GPU"):
+    heard = nullcontext() if torch.cuda.is_available() else pytest.warns(UserWarning, match="which is no GPU")
+    with heard:
         exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
 
 

@@ -9,6 +9,7 @@ import torch
 
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import digits_training
+from paceline.runner import Local
 from paceline.strategy import (
     AutoLRS,
     Dynamic,
@@ -400,3 +401,24 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(TrainingError, match=r"checkpoint .* is missing: restore it from a copy"):
         tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
+
+
+def test_a_study_whose_checkpoints_are_in_a_storage_is_continued_by_the_runner_that_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "storage.json").write_text('{"storage": "s3://bucket", "folder": "x"}')
+    with pytest.raises(InputError, match="keeps its checkpoints in a storage"):
+        tune(digits_training, steps=60, lr=(1e-3, 1e-1), study=tmp_path / "s")
+
+
+def test_a_runner_is_closed_before_its_folder_goes() -> None:
+    class Slow(Local):
+        def close(self) -> None:
+            closed.append(folder[0].exists())
+
+        def run(self, tasks):
+            folder.append(tasks[0].target.parent)
+            yield from super().run(tasks)
+
+    folder, closed = [], []
+    tune(digits_training, steps=60, lr=(1e-3, 1e-1), runner=Slow)
+    assert closed[0]

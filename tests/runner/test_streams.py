@@ -1,5 +1,6 @@
 """Forks side by side do what forks in turn do. Here on the host; on a GPU, see test_streams_on_a_gpu."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -207,7 +208,7 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
         few = tuned(make, partial(Streams, lane=Full), tmp_path / "few")
     assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all").schedule
     Full.made = 0
-    with pytest.raises(TrainingError, match="exactly 5 were asked for: ask for 3, or leave forks out"):
+    with pytest.raises(TrainingError, match="and 5 were asked for: ask for 3, or leave forks out"):
         tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact")
     Full.made = 3
     with pytest.raises(TrainingError, match="not one fork fits"):
@@ -216,8 +217,8 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
 
 def test_forks_share_their_data() -> None:
     runner = Streams(make, lane=HostLane)
-    runner._grow(3)
-    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots}
+    runner._make_room(Counter({0: 3}))
+    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots[0]}
     assert len(held) == 1
 
 
@@ -250,8 +251,108 @@ def test_global_randomness_is_left_alone(tmp_path: Path) -> None:
     before = torch.get_rng_state()
     made = make()  # a factory draws what it draws
     drawn = torch.get_rng_state()
-    runner._make_training = lambda: made
-    runner._grow(1)
+    runner._factories = (lambda: made,)
+    runner._make_room(Counter({0: 1}))
     runner.prepare(tmp_path / "0-0.pt")
     assert not torch.equal(before, drawn)
     assert torch.equal(torch.get_rng_state(), drawn)
+
+
+class Rebinding(nn.Module):
+    """Statistics that are new tensors after each batch: a recording would go on reading the old ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(24))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            return x - self.mean
+        self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        return x
+
+
+class Subclass(TorchTraining):
+    def load_state_dict(self, state) -> None:
+        super().load_state_dict(state)
+
+
+def rebinds(training: TorchTraining) -> TorchTraining:
+    training.model[3] = Rebinding()
+    training.average.module[3] = Rebinding()
+    training.average._is_averaged.append(True)
+    return training
+
+
+def is_a_subclass(training: TorchTraining) -> TorchTraining:
+    training.__class__ = Subclass
+    return training
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (rebinds, "puts new tensors in the place of its own"),
+        (is_a_subclass, "Subclass advances or loads its state in a way of its own"),
+    ],
+)
+def test_what_a_recording_would_not_notice_is_refused(tmp_path: Path, change, reason: str) -> None:
+    with pytest.warns(UserWarning, match=reason):
+        assert tuned(lambda: change(make()), SIDE_BY_SIDE, tmp_path / "s", steps=60).value is not None
+
+
+def test_odd_models_and_optimisers_run(tmp_path: Path) -> None:
+    def odd() -> TorchTraining:
+        training = make()
+        training.optimizer.add_param_group({"params": [], "lr": 1e-3})
+        training.ratios = np.ones(3)
+        training.model[0].register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+        training.model[4].bias.requires_grad_(False)
+        training.average = type(training.average)(training.model)
+        return training
+
+    assert np.isfinite(tuned(odd, SIDE_BY_SIDE, tmp_path / "s", steps=60).value)
+
+
+def test_an_evaluation_that_raises_is_its_forks_failure(tmp_path: Path) -> None:
+    def factory() -> TorchTraining:
+        training = make("sgd")
+        evaluate = training.evaluate
+
+        def strict(net: nn.Module) -> float:
+            value = float(evaluate(net))
+            if not np.isfinite(value):
+                raise ValueError("Input contains NaN")
+            return value
+
+        training.evaluate = strict
+        return training
+
+    result = tuned(factory, SIDE_BY_SIDE, tmp_path / "s", lr=(1e-2, 1e30), cost=5)
+    assert {fork.failure for fork in result.history.forks if fork.failure} == {"ValueError: Input contains NaN"}
+
+
+def test_factories_that_draw_see_the_same_numbers_and_others_are_told(tmp_path: Path) -> None:
+    def with_data(rows: torch.Tensor) -> TorchTraining:
+        training = make()
+        training.passes.batches = DeviceBatches(rows, torch.zeros(len(rows), dtype=torch.long), size=32)
+        return training
+
+    runner = Streams(lambda: with_data(torch.randn(64, 1, 8, 8)), lane=HostLane)
+    runner._make_room(Counter({0: 3}))
+    assert len({slot.batches.tensors[0].data_ptr() for slot in runner._slots[0]}) == 1
+    rng = np.random.default_rng()
+    other = Streams(lambda: with_data(torch.tensor(rng.normal(size=(64, 1, 8, 8))).float()), lane=HostLane)
+    with pytest.warns(UserWarning, match="makes other data each time it is called"):
+        other._make_room(Counter({0: 2}))
+
+
+def test_an_optimiser_state_that_comes_late_says_what_to_do() -> None:
+    runner = Streams(make, lane=HostLane)
+    runner._make_room(Counter({0: 1}))
+    state = make().state_dict()
+    state["optimizer"]["state"] = {99: {}}
+    slot = runner._slots[0][0]
+    slot._optimizer.optimizer.param_groups[0]["params"] += [nn.Parameter(torch.zeros(3))] * 99
+    with pytest.raises(TrainingError, match=r"shape \(3,\) that got no gradient when the step was recorded"):
+        slot.load_state_dict(state)

@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -62,5 +63,19 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_kept_is_named() -> None:
-    with pytest.raises(TrainingError, match=r"state\['model'\]\[1\] is a set: a state must hold only tensors"):
-        flattened({"model": [1, {2}]})
+    with pytest.raises(TrainingError, match=r"state\['model'\]\[1\] is a object: a state must hold only tensors"):
+        flattened({"model": [1, object()]})
+
+
+def test_odd_values_are_kept_as_they_are(tmp_path: Path) -> None:
+    state = {("a", 1): 2, "bytes": b"x", "size": torch.Size([2, 3]), "type": torch.float32, "set": {1}, "complex": 1j}
+    state["numpy"], state["sparse"] = np.float64(0.5), torch.eye(3).to_sparse()
+    save_checkpoint({"state": state}, tmp_path / "s.pt")
+    back = load_checkpoint(tmp_path / "s.pt")["state"]
+    assert {k: v for k, v in back.items() if k != "sparse"} == {k: v for k, v in state.items() if k != "sparse"}
+    assert torch.equal(back["sparse"].to_dense(), torch.eye(3))
+
+
+def test_modules_without_a_shape_say_what_to_do() -> None:
+    with pytest.raises(TrainingError, match="has no shape yet: run one batch through the model"):
+        flattened(nn.LazyLinear(3).state_dict())

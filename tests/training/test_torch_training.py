@@ -147,3 +147,17 @@ def test_bad_trainings_say_what_to_do() -> None:
         run(empty, 5)
     with pytest.raises(InputError, match="first rate must be positive, got 0"):
         TorchTraining(model, torch.optim.SGD(model.parameters(), lr=0.0), batches=[1], loss=lambda m, b: m(b))
+
+
+def test_buffers_that_are_not_finite_are_copied_and_never_averaged() -> None:
+    training = make()
+    training.model.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+    training.average = type(training.average)(training.model)
+    observed = run(training, 10)
+    assert all(np.isfinite(list(value.values())).all() for _, value in observed)
+    assert training.average.module.mask.tolist() == [0.0, -torch.inf]
+
+
+def test_every_must_be_a_step_at_least() -> None:
+    with pytest.raises(InputError, match="every must be 1 or more, got -5"):
+        make(every=-5)

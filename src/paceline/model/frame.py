@@ -41,11 +41,19 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class StartLaw:
-    """Y_0 ~ N(mean, deviation^2), scaled, at the step where runs are first observed."""
+    """Y_0 ~ N(mean, deviation^2), scaled, at the step where runs are first observed.
+
+    Tasks begin at means of their own (`tasks`, in the order of their numbers) and share the deviation around them.
+    """
 
     step: int
     mean: float
     deviation: float
+    tasks: tuple[tuple[float, float], ...] = ()
+
+    def of(self, task: int | None) -> tuple[float, float]:
+        """Mean and deviation for a task."""
+        return (self.mean, self.deviation) if task is None else self.tasks[task]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +86,11 @@ class Frame:
         if task not in self.tasks:
             raise InputError(f"task must be one of those fitted, {list(self.tasks)}, got {task!r}: name the run's task")
         return self.tasks.index(task)
+
+    def with_tasks(self, names: Sequence[str]) -> "Frame":
+        """The frame with these tasks after those it has; as it is where all runs are of one task."""
+        new = sorted(set(names) - set(self.tasks)) if self.tasks else []
+        return replace(self, tasks=(*self.tasks, *new))
 
     def check_base(self, schedule: Schedule) -> None:
         """Refuse a schedule whose multiplier is not the control of this model."""
@@ -122,14 +135,19 @@ class Frame:
         return Past(self.scaling.values(values), rates, last)
 
     def start_law(self, segments: Sequence[Segment]) -> StartLaw:
-        """Y_0 over runs that begin at the beginning, by maximum likelihood."""
+        """Y_0 over runs that begin at the beginning, by maximum likelihood; a task without any may begin anywhere."""
         firsts = [s for s in segments if s.first]
         if not firsts:
-            return StartLaw(self.cutting.clock.origin, 0.5, 0.5)
+            return StartLaw(self.cutting.clock.origin, 0.5, 0.5, ((0.5, 0.5),) * len(self.tasks))
         latest = min(s.start for s in firsts) + 0.02 * self.cutting.clock.steps  # a run recorded late says nothing
         firsts = [s for s in firsts if s.start <= latest]
         values = self.scaling.values(np.array([s.start_values[0] for s in firsts]))
-        return StartLaw(int(np.median([s.start for s in firsts])), float(values.mean()), float(values.std()))
+        overall = float(values.mean()), float(values.std())
+        names = np.array([s.task for s in firsts])
+        means = {name: float(values[names == name].mean()) for name in self.tasks if np.any(names == name)}
+        within = float(np.sqrt(np.mean((values - [means[str(name)] for name in names]) ** 2))) if self.tasks else 0.0
+        tasks = tuple((means[name], within) if name in means else overall for name in self.tasks)
+        return StartLaw(int(np.median([s.start for s in firsts])), *overall, tasks)
 
     def to_user(self, values: Tensor) -> Float[np.ndarray, "*shape"]:
         """Scaled values -> the user's units."""

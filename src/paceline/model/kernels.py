@@ -86,20 +86,19 @@ def covariance(
         r = gap * inverse[:, d].reshape(-1, *batch)
         polynomial = polynomial * (1 + r + r.square() / 3)
         exponent = exponent - r
-    if hyper.embedding.shape[0]:
-        polynomial, exponent = _task_factor(hyper, a[..., inputs], b[..., inputs], polynomial, exponent)
-    return polynomial * torch.exp(exponent)
+    k = polynomial * torch.exp(exponent)
+    if hyper.embedding.shape[0] == 0:
+        return k
+    # between pairs of tasks, then looked up: tasks are few, inputs are many
+    return k * _between_tasks(hyper.embedding)[a[..., inputs].long()[..., :, None], b[..., inputs].long()[..., None, :]]
 
 
-def _task_factor(
-    hyper: Hyperparameters, a: Tensor, b: Tensor, polynomial: Tensor, exponent: Tensor
-) -> tuple[Tensor, Tensor]:
+def _between_tasks(embedding: Float[Tensor, "tasks dims"]) -> Float[Tensor, "tasks tasks"]:
     """k_w on the embeddings; without dimensions tasks share nothing, so k_w is 1 within a task and 0 between."""
-    if hyper.embedding.shape[1] == 0:
-        return polynomial * (a[..., :, None] == b[..., None, :]), exponent
-    wa, wb = hyper.embedding[a.long()], hyper.embedding[b.long()]
-    r = SQRT5 * ((wa[..., :, None, :] - wb[..., None, :, :]).square().sum(-1) + 1e-24).sqrt()
-    return polynomial * (1 + r + r.square() / 3), exponent - r
+    if embedding.shape[1] == 0:
+        return torch.eye(len(embedding), dtype=embedding.dtype)
+    r = SQRT5 * ((embedding[:, None] - embedding[None]).square().sum(-1) + 1e-24).sqrt()
+    return (1 + r + r.square() / 3) * torch.exp(-r)
 
 
 def log_prior(hyper: Hyperparameters, centre: Float[Tensor, "p"]) -> Float[Tensor, ""]:

@@ -6,7 +6,8 @@ its error e_0 is shared by the whole interval, so cov(r) = s^2 (I + 11') and, wi
 E SSE = S_rr' - 2 E[phi(f_1)] E[A(f_2)] + E[phi(f_1)^2] E[B(f_2)]
 
 where A = S_rg', B = S_gg' and g_j = shape(f_2, t_j). For a link without f_2 these are sums that the interval already
-holds; otherwise they are tabulated over f_2, once per interval. The noise is profiled: s^2 = sum of E SSE / N.
+holds; otherwise they are tabulated over f_2, once per interval. The noise is profiled: s^2 = sum of E SSE / N, over all
+intervals, or over those of a task where tasks share nothing.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from paceline.traces.scaling import Scaling
 NOISE_FLOOR = 1e-8  # variance, in units of the range of values
 GRID_LOW, GRID_STEP, GRID_SIZE = -10.0, 0.125, 241  # f_2 from -10 to 20
 AMPLITUDE_NODES, SHAPE_NODES = 20, 8
+PER_INTERVAL = ("counts", "square", "cross", "gram", "group")
 # six values at -2.5, -1.5, ..., 2.5 -> coefficients of the polynomial through them
 INTERPOLATION = solve(tensor(np.vander(np.arange(6) - 2.5, increasing=True)), eye(6))
 
@@ -41,6 +43,8 @@ class TraceLikelihood:
         cross: A per interval, over the grid of f_2 where the link has one.
         gram: B, likewise.
         anchor_noise: whether the anchor's error is marginalised (it is taken as exact otherwise).
+        group: which intervals share one noise.
+        groups: how many noises there are.
     """
 
     link: Link
@@ -49,12 +53,21 @@ class TraceLikelihood:
     cross: Float[Tensor, "n grid"]
     gram: Float[Tensor, "n grid"]
     anchor_noise: bool
+    group: Int[Tensor, "n"]
+    groups: int = 1
 
     @classmethod
     def of(
-        cls, segments: Sequence[Segment], link: Link, scaling: Scaling, *, anchor_noise: bool = True
+        cls,
+        segments: Sequence[Segment],
+        link: Link,
+        scaling: Scaling,
+        *,
+        anchor_noise: bool = True,
+        group: "Sequence[int] | None" = None,
+        groups: int = 1,
     ) -> "TraceLikelihood":
-        """Statistics of these intervals, scaled."""
+        """Statistics of these intervals, scaled; by default they share one noise."""
         sums = np.array(
             [(s.moments.n, s.moments.r, s.moments.t, s.moments.rr, s.moments.rt, s.moments.tt) for s in segments]
         )
@@ -66,21 +79,17 @@ class TraceLikelihood:
         else:
             g, rg, gg = _tabulate(segments, link, scaling)
             cross, gram = rg - (share * r)[:, None] * g, gg - share[:, None] * g.square()
-        return cls(link, n, rr - share * r * r, cross, gram, anchor_noise)
+        numbers = torch.tensor([0] * len(segments) if group is None else list(group), dtype=torch.long)
+        return cls(link, n, rr - share * r * r, cross, gram, anchor_noise, numbers, groups)
 
     def rows(self, index: Int[Tensor, "k"]) -> "TraceLikelihood":
         """Some of the intervals."""
-        return replace(
-            self, counts=self.counts[index], square=self.square[index], cross=self.cross[index], gram=self.gram[index]
-        )
+        return replace(self, **{name: getattr(self, name)[index] for name in PER_INTERVAL})
 
     def joined(self, other: "TraceLikelihood") -> "TraceLikelihood":
         """The intervals of both."""
-        parts = {
-            name: torch.cat([getattr(self, name), getattr(other, name)])
-            for name in ("counts", "square", "cross", "gram")
-        }
-        return replace(self, **parts)
+        parts = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in PER_INTERVAL}
+        return replace(self, **parts, groups=max(self.groups, other.groups))
 
     def expected_sse(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, "n"]:
         """E SSE of each interval."""
@@ -94,18 +103,26 @@ class TraceLikelihood:
         return self.square - 2 * first * cross + second * gram
 
     def noise(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
-        """Noise variance s^2 that maximises the expected log likelihood, at least the floor."""
-        return self._best_noise(self.expected_sse(mean, variance).sum())
+        """Noise variance s^2 that maximises the expected log likelihood, at least the floor; over all intervals."""
+        return (self.expected_sse(mean, variance).sum() / self.counts.sum()).clamp_min(NOISE_FLOOR)
 
-    def _best_noise(self, sse: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        return (sse / self.counts.sum()).clamp_min(NOISE_FLOOR)
+    def noises(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, "groups"]:
+        """The same for each group of intervals; that of all of them for a group without any."""
+        sse, counts = self._by_group(self.expected_sse(mean, variance)), self._by_group(self.counts)
+        return torch.where(counts > 0, self._best(sse, counts), self._best(sse.sum(), counts.sum()))
+
+    def _best(self, sse: Float[Tensor, "*groups"], counts: Float[Tensor, "*groups"]) -> Float[Tensor, "*groups"]:
+        return (sse / counts.clamp_min(1.0)).clamp_min(NOISE_FLOOR)
+
+    def _by_group(self, rows: Float[Tensor, "n"]) -> Float[Tensor, "groups"]:
+        return zeros(self.groups).index_add(0, self.group, rows) if self.groups > 1 else rows.sum()[None]
 
     def __call__(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
         """Sum over intervals of E log p(r | f), at the best noise."""
-        sse, total = self.expected_sse(mean, variance).sum(), self.counts.sum()
-        noise = self._best_noise(sse.detach())  # its own gradient is zero, or it sits on the floor
+        sse, total = self._by_group(self.expected_sse(mean, variance)), self._by_group(self.counts)
+        noise = self._best(sse.detach(), total)  # its own gradient is zero, or it sits on the floor
         log_det = torch.log1p(self.counts).sum() if self.anchor_noise else 0.0
-        return -0.5 * (total * torch.log(2 * torch.pi * noise) + sse / noise + log_det)
+        return -0.5 * ((total * torch.log(2 * torch.pi * noise) + sse / noise).sum() + log_det)
 
     def least_squares(self) -> Float[Tensor, "p n"]:
         """Latent values that fit each interval on its own: where the first fit starts."""

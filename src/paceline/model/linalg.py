@@ -55,6 +55,12 @@ def solve(a: Float[Tensor, "... n n"], right: Float[Tensor, "... n k"]) -> Float
     return torch.linalg.solve(a, right)  # pyright: ignore
 
 
+def eigenvectors(a: Float[Tensor, "... n n"]) -> tuple[Float[Tensor, "... n"], Float[Tensor, "... n n"]]:
+    """Eigenvalues and eigenvectors (columns) of a symmetric matrix."""
+    values, vectors = torch.linalg.eigh(a)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return values, vectors  # pyright: ignore[reportUnknownVariableType]
+
+
 def normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
     """Phi(x)."""
     return torch.special.ndtr(x)  # pyright: ignore

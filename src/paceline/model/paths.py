@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model.kernels import covariance
-from paceline.model.linalg import lower_solve, zeros
+from paceline.model.linalg import lower_solve, try_cholesky, zeros
 from paceline.model.links import Link
 from paceline.model.posterior import JITTER, Posterior
 
@@ -127,9 +127,9 @@ class Draw:
 class Normals:
     """The randomness of a batch of draws: standard normals for latents, for random effects and for where runs start."""
 
-    latent: Float[Tensor, "p draws intervals"]
-    effect: Float[Tensor, "p draws intervals"]
-    start: Float[Tensor, "draws"]
+    latent: Float[Tensor, "p *draws intervals"]
+    effect: Float[Tensor, "p *draws intervals"]
+    start: Float[Tensor, "*draws"]
 
     @classmethod
     def of(cls, p: int, draws: int, intervals: int, generator: torch.Generator) -> "Normals":
@@ -137,14 +137,53 @@ class Normals:
         latent, effect = torch.randn(2, p, draws, intervals, dtype=torch.float64, generator=generator)
         return cls(latent, effect, torch.randn(draws, dtype=torch.float64, generator=generator))
 
+    @classmethod
+    def none(cls, p: int, intervals: int, *draws: int) -> "Normals":
+        """No randomness: the draw is the path of the latents' means."""
+        return cls(zeros(p, *draws, intervals), zeros(p, *draws, intervals), zeros(*draws))
+
+    def opposite(self) -> "Normals":
+        """Their negatives: as likely."""
+        return Normals(-self.latent, -self.effect, -self.start)
+
+    def joined(self, other: "Normals") -> "Normals":
+        """The draws of both, along the first of their dimensions."""
+        latent, effect = torch.cat([self.latent, other.latent], 1), torch.cat([self.effect, other.effect], 1)
+        return Normals(latent, effect, torch.cat([self.start, other.start]))
+
+    def for_each(self, *shape: int) -> "Normals":
+        """The same normals for every place of a batch of this shape, which comes first."""
+        latent, effect = (
+            part.reshape(len(part), *(1,) * len(shape), *part.shape[1:]).expand(-1, *shape, *part.shape[1:])
+            for part in (self.latent, self.effect)
+        )
+        return Normals(latent, effect, self.start.expand(*shape, *self.start.shape))
+
+    def with_unit_moments(self) -> "Normals":
+        """One dimension of draws, turned so that their second moments are exactly one; as they are if too few."""
+        p, draws, d = self.latent.shape
+        flat = torch.cat([part.transpose(0, 1).reshape(draws, p * d) for part in (self.latent, self.effect)], 1)
+        flat = torch.cat([flat, self.start[:, None]], 1)
+        chol = try_cholesky(flat.mT @ flat / draws) if draws > flat.shape[1] else None
+        if chol is None:
+            return self
+        white = lower_solve(chol, flat.mT).mT
+        latent, effect = (part.reshape(draws, p, d).transpose(0, 1) for part in white[:, :-1].chunk(2, 1))
+        return Normals(latent, effect, white[:, -1])
+
+    def reshaped(self, *draws: int) -> "Normals":
+        """The same normals, the draws in another shape."""
+        p, d = self.latent.shape[0], self.latent.shape[-1]
+        return Normals(self.latent.reshape(p, *draws, d), self.effect.reshape(p, *draws, d), self.start.reshape(draws))
+
 
 def latent_input(
-    values: Sequence[Tensor], rates: Sequence[Tensor], order: int, task: int | None
+    values: Sequence[Tensor], rates: Sequence[Tensor], order: int, task: "int | Tensor | None"
 ) -> Float[Tensor, "*b d"]:
     """z = (Y_k, .., x_k, .., task), from values and rates newest first; the oldest stands in for missing ones."""
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
     if task is not None:
-        columns.append(torch.tensor(float(task), dtype=torch.float64))
+        columns.append(task.double() if isinstance(task, Tensor) else torch.tensor(float(task), dtype=torch.float64))
     widest = max(columns, key=lambda column: column.numel())
     return torch.stack([column.expand_as(widest) for column in columns], -1)
 
@@ -153,12 +192,12 @@ def draw_path(
     given: Conditioned,
     link: Link,
     *,
-    values: Sequence[Float[Tensor, "draws"] | Float[Tensor, ""]],
+    values: Sequence[Float[Tensor, "..."]],
     rates: Sequence[Float[Tensor, ""]],
-    unit_lr: Float[Tensor, "intervals"],
+    unit_lr: Float[Tensor, "intervals *each"],
     lengths: Float[Tensor, "intervals"],
     order: int,
-    task: int | None,
+    task: "int | Int[Tensor, '*each'] | None",
     normals: Normals,
 ) -> Draw:
     """Draw Y_1, ..., Y_d from where a run stands.
@@ -168,14 +207,15 @@ def draw_path(
         given: the latent functions; its batch of possibilities is the batch of the draws.
         values: Y_0 of each draw, then Y_{-1}, ... as far as they are known.
         rates: x_{-1}, x_{-2}, ... in [0, 1], likewise.
-        unit_lr: x_0, ..., x_{d-1} in [0, 1]; may require a gradient.
+        unit_lr: x_0, ..., x_{d-1} in [0, 1], for all draws or for each; may require a gradient.
         lengths: T_{k+1} - T_k, scaled.
         order: q of NARX(q).
-        task: number of the task, where the model has tasks.
-        normals: randomness, its draws the last batch dimension.
+        task: number of the task, where the model has tasks, for all draws or for each.
+        normals: randomness, its draws the last batch dimensions.
     """
-    across = (-1, *(1,) * (len(given.batch) - 1), len(normals.start))  # per latent and draw, for every possibility
-    nugget = given.posterior.hyper.nugget.sqrt()[:, None]
+    free = (1,) * (len(given.batch) - normals.start.ndim)  # possibilities that share their normals
+    across = (-1, *free, *normals.start.shape)
+    nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
     known, past = [values[0].expand(given.batch), *values[1:]], list(rates)
     trace, inputs, latents = [known[0]], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):

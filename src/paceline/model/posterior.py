@@ -22,7 +22,7 @@ from torch import Tensor
 
 from paceline.errors import FitError
 from paceline.model.kernels import Hyperparameters, covariance, log_prior
-from paceline.model.linalg import eye, few_threads, lower_solve, solve, tensor, try_cholesky, zeros
+from paceline.model.linalg import eigenvectors, eye, few_threads, lower_solve, solve, tensor, try_cholesky, zeros
 
 ExpectedLogLikelihood = Callable[[Float[Tensor, "p n"], Float[Tensor, "p n"]], Float[Tensor, ""]]
 JITTER = 1e-6  # relative to the prior variance
@@ -39,6 +39,14 @@ class Sites:
     def none(cls, p: int, n: int) -> "Sites":
         """Sites that say nothing."""
         return cls(zeros(p, n), zeros(p, n))
+
+    @classmethod
+    def near(cls, likelihood: ExpectedLogLikelihood, guess: Float[Tensor, "p n"]) -> "Sites":
+        """Sites as they would be if the rows' latent values were close to a guess."""
+        mean, variance = guess.clone().requires_grad_(), torch.full_like(guess, 0.05**2).requires_grad_()
+        slope, to_variance = torch.autograd.grad(likelihood(mean, variance), (mean, variance))
+        b = (-2 * to_variance).clamp_min(0.0)
+        return cls(torch.where(b > 0, slope + b * guess, torch.zeros_like(b)), b)
 
     def towards(self, target: "Sites", rate: float) -> "Sites":
         """A natural-gradient step of length `rate`."""
@@ -197,6 +205,8 @@ class Posterior:
     """q(f): a Gaussian process, ready to be asked.
 
     mu(.) = mean + k_Z(.)' L^-T m,  Sigma(., .) = k(., .) - k_Z' L^-T (I - B^-1) L^-1 k_Z   (paper, eq. qf, whitened)
+
+    On the eigenvectors U of I - B^-1 = U diag(share) U', asking takes one product with a matrix, k_Z' (L^-T U).
     """
 
     hyper: Hyperparameters
@@ -205,9 +215,11 @@ class Posterior:
     bound: float
     row_mean: Float[Tensor, "p n"]
     row_variance: Float[Tensor, "p n"]
-    inverse_chol: Float[Tensor, "p m m"]
     whitened_mean: Float[Tensor, "p m"]
     shrinkage: Float[Tensor, "p m m"]
+    projection: Float[Tensor, "p m m"]
+    loading: Float[Tensor, "p m"]
+    share: Float[Tensor, "p m"]
 
     @classmethod
     def of(cls, prior: Projection, inducing: Float[Tensor, "m d"], sites: Sites, bound: float) -> "Posterior":
@@ -216,6 +228,9 @@ class Posterior:
         assert beliefs is not None, "solve_sites returns sites that make a distribution"
         one = eye(prior.w.shape[1])
         inverse_b = lower_solve(beliefs.chol_b, one)
+        whitened_mean = (inverse_b.mT @ beliefs.whitened[..., None])[..., 0]
+        shrinkage = one - inverse_b.mT @ inverse_b
+        share, axes = eigenvectors(shrinkage)
         return cls(
             hyper=prior.hyper,
             inducing=inducing,
@@ -223,29 +238,31 @@ class Posterior:
             bound=bound,
             row_mean=beliefs.mean,
             row_variance=beliefs.variance,
-            inverse_chol=lower_solve(prior.chol, one),
-            whitened_mean=(inverse_b.mT @ beliefs.whitened[..., None])[..., 0],
-            shrinkage=one - inverse_b.mT @ inverse_b,
+            whitened_mean=whitened_mean,
+            shrinkage=shrinkage,
+            projection=lower_solve(prior.chol, one).mT @ axes,
+            loading=(axes.mT @ whitened_mean[..., None])[..., 0],
+            share=share,
         )
 
     def features(self, z: Float[Tensor, "*b d"]) -> Float[Tensor, "p *b m"]:
-        """L^-1 k_Z(z)."""
-        flat = covariance(self.hyper, z.reshape(-1, z.shape[-1]), self.inducing) @ self.inverse_chol.mT
+        """U' L^-1 k_Z(z)."""
+        flat = covariance(self.hyper, z.reshape(-1, z.shape[-1]), self.inducing) @ self.projection
         return flat.reshape(-1, *z.shape[:-1], flat.shape[-1])
 
     def mean(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b"]:
         """mu at points with these features."""
-        flat = (features.reshape(len(features), -1, features.shape[-1]) @ self.whitened_mean[..., None])[
+        flat = (features.reshape(len(features), -1, features.shape[-1]) @ self.loading[..., None])[
             ..., 0
         ] + self.hyper.mean[:, None]
         return flat.reshape(features.shape[:-1])
 
     def explained(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b m"]:
-        """What the data explain, I - B^-1 times features.
+        """What the data explain: features times the share of their variance that is known.
 
         Sigma(z, z') = k(z, z') - features(z)' explained(z').
         """
-        return (features.reshape(len(features), -1, features.shape[-1]) @ self.shrinkage).reshape(features.shape)
+        return features * self.share.reshape(len(features), *(1,) * (features.ndim - 2), -1)
 
     def marginal(self, z: Float[Tensor, "*b d"]) -> tuple[Float[Tensor, "p *b"], Float[Tensor, "p *b"]]:
         """Mean and variance of f(z), without the random effect."""

@@ -1,9 +1,11 @@
-"""What a trace model takes: runs of one objective with names of their own, and the intervals that say something."""
+"""What a trace model takes: runs of one objective with names of their own, the intervals that say something."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.errors import InputError
+from paceline.model.frame import Frame
+from paceline.model.likelihood import TraceLikelihood
 from paceline.model.links import Link
 from paceline.traces import LearningRateRange, Segment, Trace
 
@@ -39,6 +41,16 @@ def checked(traces: Sequence[Trace]) -> list[Trace]:
     if len(objectives) > 1:
         raise InputError(f"all traces of a model share one objective, got {len(objectives)}: fit one model each")
     return list(traces)
+
+
+def likelihood_of(segments: Sequence[Segment], link: Link, frame: Frame, settings: Settings) -> TraceLikelihood:
+    """What the intervals say; tasks that share nothing do not share their noise either."""
+    if settings.task_dims > 0 or not frame.tasks:
+        return TraceLikelihood.of(segments, link, frame.scaling, anchor_noise=settings.anchor_noise)
+    group = [frame.tasks.index(s.task) for s in segments]
+    return TraceLikelihood.of(
+        segments, link, frame.scaling, anchor_noise=settings.anchor_noise, group=group, groups=len(frame.tasks)
+    )
 
 
 def usable(segments: Sequence[Segment], link: Link) -> list[Segment]:

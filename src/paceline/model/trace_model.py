@@ -28,7 +28,8 @@ from paceline.model.links import Link, link_of
 from paceline.model.paths import Conditioned, Draw, Normals, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
 from paceline.model.quantiles import increment_quantile
-from paceline.model.reading import Settings, checked, usable
+from paceline.model.reading import Settings, checked, likelihood_of, usable
+from paceline.model.tasks import canonical, location, placed, with_location
 from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
 
@@ -146,13 +147,13 @@ class TraceModel:
                 "record values more often, or pass runs that went better"
             )
         frame = Frame(cutting, Scaling.of(used, settings.lr), tasks)
-        likelihood = TraceLikelihood.of(used, link, frame.scaling, anchor_noise=settings.anchor_noise)
+        likelihood = likelihood_of(used, link, frame, settings)
         guess = likelihood.least_squares()
         centre = guess.median(1).values
         hyper = Hyperparameters.start(
             centre, 2 * cutting.order, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
         )
-        inputs, sites, most = frame.inputs(used), _sites_near(likelihood, guess), 60
+        inputs, sites, most = frame.inputs(used), Sites.near(likelihood, guess), 60
         inducing = farthest_points(inputs, settings.inducing)
         if len(used) > MANY:
             # hyperparameters are learnt well from some of very many intervals; a few steps on all of them finish
@@ -168,10 +169,11 @@ class TraceModel:
         given, law = Conditioned.on_nothing(posterior), frame.start_law(segments)
         return cls(frame, link, settings, segments, likelihood, given, law, centre)
 
-    def update(self, traces: Sequence[Trace]) -> "TraceModel":
+    def update(self, traces: Sequence[Trace], *, learn: bool = True) -> "TraceModel":
         """The model with further observations: new traces, or longer ones of the same name. Starts warm.
 
-        Traces without a name are always new. A model conditioned on draws forgets them.
+        Traces without a name are always new, and so may their tasks be. A model conditioned on draws forgets them.
+        `learn=False` keeps the hyperparameters: the model is then conditioned on the runs, no more.
         Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
         outgrown the units they are scaled by, the model is fitted anew.
         """
@@ -180,17 +182,14 @@ class TraceModel:
             raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
         for trace in traces:
             self.frame.check_base(trace.schedule)
-            if self.frame.tasks and trace.task not in self.frame.tasks:
-                raise InputError(
-                    f"update takes runs of the tasks {list(self.frame.tasks)}, got {trace.task!r}: fit anew"
-                )
+        frame = self.frame.with_tasks([trace.task for trace in traces])
         latest = {s.trace: s for s in self.segments if s.trace}
         fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
         segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
         new = usable(fresh, self.link)
-        if self.frame.scaling.outgrown_by(new):
-            return self._cold(self.frame.cutting, self.link, segments, self.frame.tasks, self.settings)
+        if frame.scaling.outgrown_by(new):
+            return self._cold(frame.cutting, self.link, segments, frame.tasks, self.settings)
         if not usable(segments, self.link):
             raise InputError(
                 "every interval has failed since: pass runs that did not fail, there is nothing to learn from"
@@ -199,24 +198,31 @@ class TraceModel:
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
         if new:
-            added = TraceLikelihood.of(new, self.link, self.frame.scaling, anchor_noise=likelihood.anchor_noise)
-            likelihood, sites = likelihood.joined(added), sites.joined(_sites_near(added, added.least_squares()))
-        inputs = self.frame.inputs(usable(segments, self.link))
-        posterior = fit_posterior(
-            inputs,
-            likelihood,
-            self.posterior.hyper,
-            sites,
-            inducing=farthest_points(inputs, self.settings.inducing),
-            centre=self.centre,
-            most=3,
-        )
+            added = likelihood_of(new, self.link, frame, self.settings)
+            likelihood, sites = likelihood.joined(added), sites.joined(Sites.near(added, added.least_squares()))
+        inputs = frame.inputs(usable(segments, self.link))
+        inducing = farthest_points(inputs, self.settings.inducing)
+        hyper, extra = self.posterior.hyper, len(frame.tasks) - len(self.frame.tasks)
+        with few_threads():
+            if extra:
+                hyper = placed(
+                    hyper,
+                    extra,
+                    inputs=inputs,
+                    likelihood=likelihood,
+                    sites=sites,
+                    inducing=inducing,
+                    centre=self.centre,
+                )
+        steps = 0 if not learn else 20 if extra else 3
+        posterior = fit_posterior(inputs, likelihood, hyper, sites, inducing=inducing, centre=self.centre, most=steps)
         return replace(
             self,
+            frame=frame,
             segments=segments,
             likelihood=likelihood,
             given=Conditioned.on_nothing(posterior),
-            start_law=self.frame.start_law(segments),
+            start_law=frame.start_law(segments),
         )
 
     @property
@@ -233,6 +239,27 @@ class TraceModel:
     def noise(self) -> float:
         """Standard deviation of one observation, in the model's units (those of -loss, or of -log loss)."""
         return self.frame.scaling.scale * float(self._noise_variance()) ** 0.5
+
+    @property
+    def task_embedding(self) -> dict[str, Float[np.ndarray, "dims"]]:
+        """Where each task lies, on principal axes (see `tasks.canonical`); empty where all runs are of one task."""
+        places = canonical(self.posterior.hyper.embedding.numpy())
+        return dict(zip(self.frame.tasks, places, strict=True))
+
+    def with_task(self, name: str, w: "Sequence[float] | np.ndarray | Tensor") -> "TraceModel":
+        """The model with one more task, of which nothing is known but its location w, on the fit's own axes."""
+        if not self.frame.tasks or name in self.frame.tasks:
+            raise InputError(
+                f"with_task adds a task to those fitted, {list(self.frame.tasks)}, got {name!r}: "
+                "fit with tasks=2, and take another name"
+            )
+        frame = self.frame.with_tasks([name])
+        posterior = replace(self.posterior, hyper=with_location(self.posterior.hyper, location(w)))
+        law = replace(self.start_law, tasks=(*self.start_law.tasks, (self.start_law.mean, self.start_law.deviation)))
+        groups = self.likelihood.groups + (self.settings.task_dims == 0)
+        likelihood = replace(self.likelihood, groups=groups)
+        given = replace(self.given, posterior=posterior)
+        return replace(self, frame=frame, likelihood=likelihood, given=given, start_law=law)
 
     def forecast(
         self,
@@ -268,7 +295,8 @@ class TraceModel:
         values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
         if noise:
             error = torch.randn(values.shape, dtype=torch.float64, generator=random)
-            values = values + self._noise_variance().sqrt() * error
+            number = self.frame.task_number(task if start is None else start.task)
+            values = values + self._noise_variance(number).sqrt() * error
         return Forecast(at, self.frame.to_user(values.flatten(0, -2)))
 
     def draw(
@@ -291,6 +319,39 @@ class TraceModel:
         random = torch.Generator().manual_seed(0) if generator is None else generator
         return self._drawn(ahead, start, task, draws, random, unit_lr)
 
+    def draw_new(
+        self,
+        unit_lr: Float[Tensor, "intervals *each"],
+        tasks: "Int[Tensor, '*each'] | None",
+        normals: Normals,
+        lengths: Float[Tensor, "intervals"],
+    ) -> Draw:
+        """Draws of new runs, of several schedules and tasks at once, in scaled units: what strategies search with.
+
+        Args:
+            unit_lr: rates in [0, 1] of the bounds, broadcast over the draws; may require a gradient.
+            tasks: numbers of the tasks, broadcast likewise; None where the model has none.
+            normals: randomness; their draws are the batch of the result, which begins with that of a conditioned model.
+            lengths: of the intervals, in mean intervals (`frame.ahead`).
+        """
+        given = self.given
+        for count in normals.start.shape[len(given.batch) :]:
+            given = given.repeated(count)
+        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
+        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        return draw_path(
+            given,
+            self.link,
+            values=[mean + deviation * normals.start],
+            rates=[],
+            unit_lr=unit_lr,
+            lengths=lengths,
+            order=self.frame.cutting.order,
+            task=tasks,
+            normals=normals,
+        )
+
     def _drawn(
         self,
         ahead: Ahead,
@@ -308,7 +369,8 @@ class TraceModel:
                 f"unit_lr needs one rate for each of {count} intervals to come, got {tuple(unit_lr.shape)}"
             )
         normals = Normals.of(self.link.latents, draws, count, random)
-        values, rates = self._behind(start, normals.start)
+        number = self.frame.task_number(task if start is None else start.task)
+        values, rates = self._behind(start, number, normals.start)
         return draw_path(
             self.given.repeated(draws),
             self.link,
@@ -317,16 +379,19 @@ class TraceModel:
             unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
             lengths=tensor(ahead.lengths),
             order=self.frame.cutting.order,
-            task=self.frame.task_number(task if start is None else start.task),
+            task=number,
             normals=normals,
         )
 
-    def _behind(self, start: Trace | None, normals: Float[Tensor, "draws"]) -> tuple[list[Tensor], list[Tensor]]:
+    def _behind(
+        self, start: Trace | None, task: int | None, normals: Float[Tensor, "draws"]
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Values and rates of the intervals behind, newest first; a new run has only where it starts."""
         if start is None:
-            return [self.start_law.mean + self.start_law.deviation * normals], []
+            mean, deviation = self.start_law.of(task)
+            return [mean + deviation * normals], []
         past = self.frame.past(start)
-        level = level_now(self.frame, self.link, self.posterior, past, self._noise_variance(), normals)
+        level = level_now(self.frame, self.link, self.posterior, past, self._noise_variance(task), normals)
         return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr))
 
     def condition_on(self, draw: Draw) -> "TraceModel":
@@ -335,8 +400,8 @@ class TraceModel:
         A draw of many traces gives as many models at once; their own draws then have that batch dimension first.
         """
         given = self.given
-        if draw.inputs.ndim - 2 > len(given.batch):
-            given = given.repeated(draw.inputs.shape[-3])
+        for count in draw.inputs.shape[len(given.batch) : -2]:
+            given = given.repeated(count)
         for k in range(draw.latents.shape[-1]):
             given = given.look(draw.inputs[..., k, :]).saw(draw.latents[..., k], self.posterior.hyper.nugget)
         return replace(self, given=given)
@@ -363,11 +428,12 @@ class TraceModel:
         if end <= start.last_step:
             raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
         self.frame.check_base(start.schedule)
-        values, older = self._behind(start, zeros(1))
+        task = self.frame.task_number(start.task)
+        values, older = self._behind(start, task, zeros(1))
         x = tensor(self.frame.scaling.lr_range.to_unit(rates))
         with few_threads():
             given = self.given.repeated(len(x))
-            z = latent_input(values, [x, *older], self.frame.cutting.order, self.frame.task_number(start.task))
+            z = latent_input(values, [x, *older], self.frame.cutting.order, task)
             look = given.look(z.expand(*given.batch, z.shape[-1]))
             spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(given.batch))
             elapsed = tensor(self.frame.elapsed(start.last_step, end))
@@ -388,8 +454,12 @@ class TraceModel:
         """Which of `segments` count as failed under this model's noise."""
         return failed_intervals(self.segments, self.noise)
 
-    def _noise_variance(self) -> Float[Tensor, ""]:
-        return self.likelihood.noise(self.posterior.row_mean, self.posterior.row_variance)
+    def _noise_variance(self, task: int | None = None) -> Float[Tensor, ""]:
+        """Of one observation, scaled; of a task where tasks share nothing."""
+        likelihood, mean, variance = self.likelihood, self.posterior.row_mean, self.posterior.row_variance
+        if task is None or likelihood.groups == 1:
+            return likelihood.noise(mean, variance)
+        return likelihood.noises(mean, variance)[task]
 
 
 def fit_law(traces: Sequence[Trace], tasks: int | None) -> LawModel:
@@ -403,11 +473,3 @@ def fit_law(traces: Sequence[Trace], tasks: int | None) -> LawModel:
     hyper = narx.posterior.hyper
     alike = covariance(hyper, torch.cat([place, number[:, None]], 1), torch.cat([place, number[:, None]], 1))[0]
     return LawModel.fit(traces, tasks=names, alike=(alike / hyper.variance[0]).detach().numpy())
-
-
-def _sites_near(likelihood: TraceLikelihood, guess: Float[Tensor, "p n"]) -> Sites:
-    """Sites as they would be if the rows' latent values were close to a guess."""
-    mean, variance = guess.clone().requires_grad_(), torch.full_like(guess, 0.05**2).requires_grad_()
-    slope, to_variance = torch.autograd.grad(likelihood(mean, variance), (mean, variance))
-    b = (-2 * to_variance).clamp_min(0.0)
-    return Sites(torch.where(b > 0, slope + b * guess, torch.zeros_like(b)), b)

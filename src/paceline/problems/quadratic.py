@@ -22,15 +22,16 @@ from paceline.training.protocol import Observation
 
 @dataclass(frozen=True, slots=True)
 class Quadratic:
-    """A noisy quadratic with curvatures 1, 1/2, 1/3, ... and noise s; rates below 2 are stable."""
+    """A noisy quadratic with curvatures 1, 1/2, 1/3, ... (to a power) and noise s; rates below 2 are stable."""
 
     noise: float = 1.0
     dims: int = 100
+    power: float = 1.0
 
     @property
     def curvature(self) -> Float[np.ndarray, "dims"]:
         """h."""
-        return 1.0 / np.arange(1, self.dims + 1)
+        return 1.0 / np.arange(1, self.dims + 1) ** self.power
 
     def loss(self, theta: Float[np.ndarray, "dims"]) -> float:
         """Loss at a point."""

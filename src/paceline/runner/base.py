@@ -4,10 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
 
 from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
+from paceline.traces.trace import is_sound
 from paceline.training import Training
+from paceline.training.protocol import by_weights
 
 Factory = Callable[[], Training]
 Factories = Factory | Sequence[Factory]  # of one training, or of each task of a family
@@ -48,11 +53,34 @@ class Report:
     failure: str = ""
 
 
+class Noted:
+    """What an interval shows, as it goes on."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self._columns: dict[str, list[float]] = {}
+
+    def add(self, step: int, value: "float | dict[str, float]") -> str:
+        """Take an observation in; what is wrong with it, or nothing."""
+        values = by_weights(value)
+        self.steps.append(int(step))
+        for of, number in values.items():
+            self._columns.setdefault(of, []).append(float(number))
+        sound = is_sound(np.array([float(number) for number in values.values()])).all()
+        return "" if sound else f"the value at step {step} is not finite"  # further steps would be wasted
+
+    def report(self, fork: int, failure: str) -> Report:
+        """What it came to."""
+        return Report(fork, tuple(self.steps), {of: tuple(column) for of, column in self._columns.items()}, failure)
+
+
 class Runner(ABC):
     """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk.
 
     `stopwatch` counts what it spends on "training" and on "checkpoint"; `on_step` is told (fork, step) as they go.
     """
+
+    reads_storage: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.stopwatch = Stopwatch()

@@ -4,13 +4,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from paceline.errors import TrainingError
-from paceline.runner.base import Factories, Report, Runner, Task
-from paceline.traces.trace import is_sound
+from paceline.runner.base import Factories, Noted, Report, Runner, Task
 from paceline.training import Training, load_checkpoint, save_checkpoint
-from paceline.training.protocol import Reseedable, by_weights
+from paceline.training.protocol import Reseedable
 
 
 class Local(Runner):
@@ -65,10 +62,10 @@ class Local(Runner):
 
     def interval(self, task: Task) -> Generator[int, None, Report]:
         """Run one task, yielding the step of each observation; what it comes to is returned."""
-        steps, columns = list[int](), dict[str, list[float]]()
+        noted = Noted()
         try:
             self._begin(task)
-            failure = yield from self._train(task, steps, columns)
+            failure = yield from self._train(task, noted)
             if not failure:
                 self._save(task.target)
                 self._holds = task.target
@@ -76,19 +73,17 @@ class Local(Runner):
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
             failure = f"{type(error).__name__}: {error}"
-        return Report(task.fork, tuple(steps), {of: tuple(column) for of, column in columns.items()}, failure)
+        return noted.report(task.fork, failure)
 
-    def _train(self, task: Task, steps: list[int], columns: dict[str, list[float]]) -> Generator[int, None, str]:
+    def _train(self, task: Task, noted: Noted) -> Generator[int, None, str]:
         """Train and note what is observed; what went wrong, or nothing."""
         with self.stopwatch.on("training"):
             for step, value in self.training.advance(task.schedule, task.stop):
-                steps.append(int(step))
-                yield steps[-1]
-                for of, number in by_weights(value).items():
-                    columns.setdefault(of, []).append(float(number))
-                if not is_sound(np.array([column[-1] for column in columns.values()])).all():
-                    return f"the value at step {step} is not finite"  # further steps would be wasted
-        if not steps:
+                failure = noted.add(step, value)
+                if failure:
+                    return failure
+                yield noted.steps[-1]
+        if not noted.steps:
             return f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
         return ""
 
@@ -126,6 +121,8 @@ def load_into(load_state_dict: Callable[[dict[str, Any]], None], state: dict[str
     """Continue from a checkpoint, or say that it is of another training."""
     try:
         load_state_dict(state)
+    except TrainingError:
+        raise
     except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
         first = " ".join(str(error).splitlines()[:2])
         raise TrainingError(

@@ -9,22 +9,23 @@ threads, so that a study is continued like any other, by this runner or another.
 import gc
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 
-from paceline.errors import InputError, TrainingError
-from paceline.runner.base import Report, Runner, Task
+from paceline.errors import InputError, PacelineError, TrainingError
+from paceline.runner.base import Factories, Noted, Report, Runner, Task
 from paceline.runner.local import Local, built, load_into
-from paceline.traces.trace import is_sound
-from paceline.training import DeviceBatches, Training, load_checkpoint, save_checkpoint
+from paceline.training import DeviceBatches, load_checkpoint, save_checkpoint
 from paceline.training.captured import Captured, NotCapturableError, check_capturable
 from paceline.training.lane import CudaLane, Lane
+from paceline.training.randomness import Randomness, global_state
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +37,7 @@ class _Going:
     task: Task
     slot: Captured
     every: int
-    steps: list[int] = field(default_factory=list[int])
-    columns: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    noted: Noted = field(default_factory=Noted)
     failure: str = ""
 
     @property
@@ -51,32 +51,43 @@ class _Going:
         done = self.slot.training.done
         return 0 if self.failure else min(self.task.stop, (done // self.every + 1) * self.every) - done
 
-    def note(self, values: dict[str, float]) -> None:
-        """Add an observation."""
-        self.steps.append(self.slot.training.done)
-        for of, number in values.items():
-            self.columns.setdefault(of, []).append(number)
-        if not is_sound(np.array(list(values.values()))).all():
-            self.failure = f"the value at step {self.steps[-1]} is not finite"
+    def observe(self) -> None:
+        """Queue an observation."""
+        with self._failing():
+            self.slot.observe()
 
-    def report(self) -> Report:
-        """What came of it."""
-        columns = {of: tuple(column) for of, column in self.columns.items()}
-        return Report(self.task.fork, tuple(self.steps), columns, self.failure)
+    def note(self) -> None:
+        """Wait for the observation, and add it."""
+        with self._failing():
+            if not self.failure:
+                self.failure = self.noted.add(self.slot.training.done, self.slot.values())
+
+    @contextmanager
+    def _failing(self) -> Generator[None]:
+        """What a user's `evaluate` raises is this fork's failure; where the GPU stops, all do."""
+        try:
+            yield
+        except (PacelineError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            if "CUDA error" in str(error):
+                raise
+            self.failure = f"{type(error).__name__}: {error}"
 
 
 class Streams(Runner):
     """Runs tasks side by side on one GPU; where steps cannot be recorded, says why and goes on as `local`.
 
     Args:
-        make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`; called once per fork at a time.
+        make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`, once per fork at a time; or one
+            function for each task of a family.
         forks: how many at a time, exactly; by default as many as there are, or as fit into the GPU's memory.
         lane: makes the queue of one fork's work.
     """
 
     def __init__(
         self,
-        make_training: Callable[[], Training],
+        make_training: Factories,
         *,
         forks: int | None = None,
         lane: Callable[[torch.device], Lane] = CudaLane,
@@ -84,12 +95,13 @@ class Streams(Runner):
         super().__init__()
         if forks is not None and forks < 1:
             raise InputError(f"forks must be 1 or more, got {forks}: leave it out to have as many as fit")
-        self._make_training, self._make_lane = make_training, lane
-        self._exactly, self._most = forks, forks
-        self._slots: list[Captured] = []
+        self._factories = (make_training,) if callable(make_training) else tuple(make_training)
+        self._make_lane, self._exactly, self._most = lane, forks is not None, forks
+        self._slots: dict[int, list[Captured]] = {}  # by task
         self._holds: dict[Path, Captured] = {}
         self._local: Local | None = None
-        self._writers = ThreadPoolExecutor(8)
+        self._writers = ThreadPoolExecutor(4)
+        self._drawn: dict[int, dict[str, Any]] = {}
         self.bytes_per_fork = 0
 
     # what the loop asks for
@@ -98,74 +110,119 @@ class Streams(Runner):
         """Keep the state of the untrained run."""
         if start.exists():
             return
-        if not self._slots and self._local is None:
-            self._grow(1)
+        if self._local is None:
+            self._make_room(Counter([task]))
         if self._local is not None:
-            self._local.prepare(start)
-        else:
-            with self.stopwatch.on("checkpoint"):
-                save_checkpoint(self._slots[0].state_dict(), start)
-            self._holds[start] = self._slots[0]
+            self._local.prepare(start, task)
+            return
+        slot = self._slots[task][0]  # made just now: no run of this task has begun without a start
+        with self.stopwatch.on("checkpoint"):
+            save_checkpoint(slot.state_dict(), start)
+        self._holds[start] = slot
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run as many at a time as there is room for."""
-        before = len(self._slots)
-        if self._local is None:
-            self._grow(len(tasks))
-        if self._local is not None:
-            self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
-            yield from self._local.run(tasks)
-            return
-        room = len(self._slots)
-        if room > before:
-            logger.info(f"streams: {room} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
-        for first in range(0, len(tasks), room):
-            yield from self._side_by_side(tasks[first : first + room])
+        waiting: list[Task] = list(tasks)
+        before = self._count
+        while waiting:
+            if self._local is None:
+                self._make_room(Counter(task.task for task in waiting))
+            if self._local is not None:
+                self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
+                yield from self._local.run(waiting)
+                return
+            if self._count > before:
+                before = self._count
+                logger.info(f"streams: {before} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
+            room = {task: list(slots) for task, slots in self._slots.items()}
+            going = [task for task in waiting if room.get(task.task) and room[task.task].pop()]
+            waiting = [task for task in waiting if task not in going]
+            yield from self._side_by_side(going)
 
     def close(self) -> None:
         """Let go of the GPU's memory."""
-        self._writers.shutdown()
+        self._writers.shutdown(cancel_futures=True)
+        self._let_go()
+
+    # slots
+
+    @property
+    def _count(self) -> int:
+        return sum(map(len, self._slots.values()))
+
+    def _make_room(self, wanted: Counter[int]) -> None:
+        """Have a slot for each fork of each task, as far as they fit; or find that steps cannot be recorded."""
+        while (task := self._short_of(wanted)) is not None:
+            if self._most is not None and self._count >= self._most and not self._evict(wanted):
+                return
+            try:
+                with self.stopwatch.on("capture"):
+                    self._add_slot(task)
+            except NotCapturableError as reason:
+                warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
+                self._let_go()
+                self._local = Local(self._factories)
+                return
+            except torch.OutOfMemoryError as error:
+                if not self._evict(wanted):
+                    self._make_do(wanted.total(), error)
+                    return
+
+    def _short_of(self, wanted: Counter[int]) -> int | None:
+        """The task that lacks slots, the one with the smallest share of them; None where none does."""
+        share = {task: len(self._slots.get(task, ())) / count for task, count in wanted.items()}
+        least = min(share, key=lambda task: share[task])
+        return least if share[least] < 1 else None
+
+    def _evict(self, wanted: Counter[int]) -> bool:
+        """Let go of the slots of a task that nothing waits for, if there is one."""
+        idle = next((task for task, slots in self._slots.items() if slots and task not in wanted), None)
+        if idle is None:
+            return False
+        gone = self._slots.pop(idle)
+        self._holds = {path: slot for path, slot in self._holds.items() if slot not in gone}
+        gone.clear()
+        _let_go()
+        return True
+
+    def _let_go(self) -> None:
         self._slots.clear()
         self._holds.clear()
         _let_go()
 
-    # slots
-
-    def _grow(self, wanted: int) -> None:
-        """Have a slot for each of so many tasks, as far as they fit; or find that steps cannot be recorded."""
-        wanted = min(wanted, self._most or wanted) if self._exactly is None else self._exactly
-        while len(self._slots) < wanted:
-            try:
-                with self.stopwatch.on("capture"):
-                    self._add_slot()
-            except NotCapturableError as reason:
-                warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
-                self._local = Local(self._make_training)
-                return
-            except torch.OutOfMemoryError as error:
-                self._make_do(wanted, error)
-                return
-
-    def _add_slot(self) -> None:
-        training = check_capturable(built(self._make_training))
-        device = next(training.model.parameters()).device
+    def _add_slot(self, task: int) -> None:
+        with self._as_the_first(task):
+            training, batches = check_capturable(built(self._factories[task]))
+        device, others = batches.device, self._slots.setdefault(task, [])
         if self._make_lane is CudaLane and device.type != "cuda":
             raise NotCapturableError(f"the model is on the {device}, which is no GPU")
-        if self._slots:
-            _share_data(training.passes.batches, self._slots[0].training.passes.batches)
+        if others:
+            _share_data(batches, others[0].batches)
         before = _used(device)
-        self._slots.append(Captured(training, self._make_lane(device)))
+        others.append(Captured(training, self._make_lane(device)))
         self.bytes_per_fork = _used(device) - before
+
+    @contextmanager
+    def _as_the_first(self, task: int) -> Generator[None]:
+        """Have each call of a factory draw the random numbers of the first: forks must see the same data."""
+        if task not in self._drawn:
+            self._drawn[task] = global_state()
+            yield
+            return
+        again = Randomness()
+        again.state = self._drawn[task]
+        with again.taken():
+            yield
 
     def _make_do(self, wanted: int, error: Exception) -> None:
         """Go on with the slots that fitted, where the user did not ask for a number."""
-        there = len(self._slots)
+        there = self._count
         _let_go()
         said = f"{there} of {wanted} forks fit into the GPU's memory at a time, {_megabytes(self.bytes_per_fork)}"
         if there == 0:
             raise TrainingError(f"not one fork fits into the GPU's memory ({error}): make batch or model smaller")
-        if self._exactly is not None:
-            raise TrainingError(f"{said}, and exactly {wanted} were asked for: ask for {there}, or leave forks out")
+        if self._exactly:
+            raise TrainingError(f"{said}, and {self._most} were asked for: ask for {there}, or leave forks out")
         warnings.warn(f"streams: {said}: the others wait for their turn", stacklevel=4)
         self._most = there
 
@@ -179,7 +236,7 @@ class Streams(Runner):
         while any(one.left for one in going):
             self._to_next_observation([one for one in going if one.left])
         saved = {self._writers.submit(self._saved, one): one for one in going if not one.failure}
-        yield from (one.report() for one in going if one.failure)
+        yield from (one.noted.report(one.task.fork, one.failure) for one in going if one.failure)
         finished = as_completed(saved)
         while True:
             with self.stopwatch.on("checkpoint"):
@@ -188,11 +245,11 @@ class Streams(Runner):
                 return
             future.result()
             self._holds[saved[future].task.target] = saved[future].slot
-            yield saved[future].report()
+            yield saved[future].noted.report(saved[future].task.fork, "")
 
     def _to_next_observation(self, going: list[_Going]) -> None:
         """A replay of each in turn; then all are observed, and read once."""
-        with self.stopwatch.on("training"), _readable():
+        with self.stopwatch.on("training"), _in_words():
             left = [(one.slot, one.left) for one in going]
             for i in range(max(steps for _, steps in left)):
                 for slot, steps in left:
@@ -203,25 +260,27 @@ class Streams(Runner):
         self._observe(going)
 
     def _observe(self, going: list[_Going]) -> None:
-        with self.stopwatch.on("evaluation"):
+        with self.stopwatch.on("evaluation"), _in_words():
             for one in going:
-                one.slot.observe()
+                one.observe()
             for one in going:
-                one.note(one.slot.values())
-                self.on_step(one.task.fork, one.steps[-1])
+                one.note()
+                self.on_step(one.task.fork, one.slot.training.done)
 
     def _begun(self, tasks: Sequence[Task]) -> list[_Going]:
         """Put a slot into the state that each task begins from: one that is there already, a clone, or from disk."""
-        free, placed = list(self._slots), dict[int, Captured]()
+        free = {task: list(slots) for task, slots in self._slots.items()}
+        placed = dict[int, Captured]()
         for task in tasks:  # a slot that holds the state stays what it is for the first that goes on from it
             holder = self._holds.get(task.origin)
-            if holder in free:
-                free.remove(holder)
+            if holder in free[task.task]:
+                free[task.task].remove(holder)
                 placed[task.fork] = holder
         for task in tasks:
             if task.fork not in placed:
-                slot = placed[task.fork] = next((s for s in free if s not in self._holds.values()), free[0])
-                free.remove(slot)
+                rest = free[task.task]
+                slot = placed[task.fork] = next((s for s in rest if s not in self._holds.values()), rest[0])
+                rest.remove(slot)
                 self._put(slot, task.origin)
         for task in tasks:
             slot = placed[task.fork]
@@ -242,11 +301,17 @@ class Streams(Runner):
         save_checkpoint(one.slot.state_dict(), one.task.target)
 
 
-def _share_data(batches: object, first: object) -> None:
-    """Where a factory makes its data anew, let go of the copy."""
-    if isinstance(batches, DeviceBatches) and isinstance(first, DeviceBatches):
-        same = len(batches.tensors) == len(first.tensors) and all(map(torch.equal, batches.tensors, first.tensors))
-        batches.tensors = first.tensors if same else batches.tensors
+def _share_data(batches: DeviceBatches, first: DeviceBatches) -> None:
+    """Where a factory makes its data anew, let go of the copy; forks with other data cannot be compared."""
+    own, there = batches.tensors, first.tensors
+    if [(t.shape, t.device) for t in own] == [(t.shape, t.device) for t in there] and all(map(torch.equal, own, there)):
+        batches.tensors = there
+    else:
+        warnings.warn(
+            "the training factory makes other data each time it is called: forks cannot be compared, build the data "
+            "outside of it, or with a seed",
+            stacklevel=2,
+        )
 
 
 def _used(device: torch.device) -> int:
@@ -266,10 +331,15 @@ def _let_go() -> None:
 
 
 @contextmanager
-def _readable() -> Generator[None]:
-    """What the GPU says in words; after such an error a process cannot use it any more."""
+def _in_words() -> Generator[None]:
+    """What the GPU says, in words; after such an error a process cannot use it any more."""
     try:
         yield
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            "the GPU's memory ran out after the steps were recorded: ask for fewer forks at a time (forks=), the study "
+            "goes on from the last checkpoints"
+        ) from error
     except RuntimeError as error:
         first = next(iter(str(error).splitlines()), "")
         raise TrainingError(

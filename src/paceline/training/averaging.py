@@ -21,7 +21,7 @@ def newest_weight(count: float, share: float = SHARE) -> float:
 
 
 class Average(nn.Module):
-    """A running average of a model's parameters and buffers; what is not a float is copied.
+    """A running average of a model's parameters and buffers; what is no float, or not finite from the start, is copied.
 
     On a GPU the count of updates is read there too, so that an update never waits for the device.
 
@@ -37,22 +37,26 @@ class Average(nn.Module):
         self.module, self.share = deepcopy(model), share
         device = next((tensor.device for tensor in _tensors(model)), None)
         self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long, device=device))
+        self._is_averaged = [t.is_floating_point() and bool(t.isfinite().all()) for t in _tensors(model)]
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         """Take the model's present weights in."""
-        pairs = list(zip(_tensors(self.module), _tensors(model), strict=True))
-        floats = [(average, new.detach()) for average, new in pairs if average.is_floating_point()]
-        others = [(average, new) for average, new in pairs if not average.is_floating_point()]
-        averages, newest = [average for average, _ in floats], [new for _, new in floats]
-        if self.n_averaged.is_cuda:
-            change = torch._foreach_sub(newest, averages)  # pyright: ignore
-            torch._foreach_mul_(change, 1.0 / (1.0 + self.share * self.n_averaged))  # pyright: ignore
-            torch._foreach_add_(averages, change)  # pyright: ignore
-        else:
-            torch._foreach_lerp_(averages, newest, newest_weight(float(self.n_averaged), self.share))  # pyright: ignore
-        if others:
-            torch._foreach_copy_([average for average, _ in others], [new for _, new in others])  # pyright: ignore
+        pairs = zip(_tensors(self.module), _tensors(model), self._is_averaged, strict=True)
+        groups = dict[tuple[torch.device, bool], tuple[list[Tensor], list[Tensor]]]()
+        for average, new, is_averaged in pairs:
+            averages, newest = groups.setdefault((new.device, is_averaged), ([], []))
+            averages.append(average)
+            newest.append(new.detach())
+        for (device, is_averaged), (averages, newest) in groups.items():
+            if not is_averaged:
+                torch._foreach_copy_(averages, newest)  # pyright: ignore
+            elif not self.n_averaged.is_cuda:
+                torch._foreach_lerp_(averages, newest, newest_weight(float(self.n_averaged), self.share))  # pyright: ignore
+            else:
+                change = torch._foreach_sub(newest, averages)  # pyright: ignore
+                torch._foreach_mul_(change, (1.0 / (1.0 + self.share * self.n_averaged)).to(device))  # pyright: ignore
+                torch._foreach_add_(averages, change)  # pyright: ignore
         self.n_averaged += 1
 
 

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim import SGD, Optimizer
 
+from paceline.errors import TrainingError
+
 
 class CapturableOptimizer:
     """Makes an optimiser's step recordable, in place.
@@ -18,13 +20,13 @@ class CapturableOptimizer:
 
     Args:
         optimizer: any torch optimiser; whether its step can be recorded shows when it is.
+        device: where its parameters are.
     """
 
-    def __init__(self, optimizer: Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer, device: torch.device) -> None:
         self.optimizer = optimizer
         self._plain = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         for group in optimizer.param_groups:
-            device = group["params"][0].device
             group["lr"] = torch.tensor(float(group["lr"]), device=device)
             if device.type != "cuda":
                 group["foreach"] = False  # on the host, a rate that is a tensor is taken one parameter at a time
@@ -59,7 +61,7 @@ class CapturableOptimizer:
         """Move the state, made anew after `forget`, to where it was in memory."""
         made, self.optimizer.state = self.optimizer.state, defaultdict(dict, self._places)
         for parameter, state in made.items():
-            _copy(self._places[parameter], state)
+            _copy(self._place(parameter), state)
 
     def match(self, other: "CapturableOptimizer") -> None:
         """Have state where another one has it, to be copied."""
@@ -84,7 +86,15 @@ class CapturableOptimizer:
         self.optimizer.state = defaultdict(dict, self._places)
         parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for index, values in state["state"].items():
-            _copy(self._places[parameters[index]], values)
+            _copy(self._place(parameters[index]), values)
+
+    def _place(self, parameter: Tensor) -> dict[str, Any]:
+        if parameter not in self._places:
+            raise TrainingError(
+                f"the optimiser has a state for a parameter of shape {tuple(parameter.shape)} that got no gradient "
+                "when the step was recorded: go on with runner='local', parameters that join later cannot be replayed"
+            )
+        return self._places[parameter]
 
 
 def _copy(target: dict[str, Any], source: dict[str, Any]) -> None:

@@ -33,10 +33,13 @@ class NotCapturableError(PacelineError):
     """A step cannot be recorded and replayed; the message says why."""
 
 
-def check_capturable(training: Any) -> TorchTraining:
-    """What can be said against recording a training's steps before it is tried."""
+def check_capturable(training: Any) -> tuple[TorchTraining, DeviceBatches]:
+    """The training and its data; or what can be said against recording its steps before that is tried."""
     if not isinstance(training, TorchTraining):
         raise NotCapturableError(f"the training is a {type(training).__name__}: only a TorchTraining's steps are known")
+    kind = type(training)
+    if kind.advance is not TorchTraining.advance or kind.load_state_dict is not TorchTraining.load_state_dict:
+        raise NotCapturableError(f"{kind.__name__} advances or loads its state in a way of its own")
     batches = training.passes.batches
     if not isinstance(batches, DeviceBatches):
         raise NotCapturableError(
@@ -49,7 +52,7 @@ def check_capturable(training: Any) -> TorchTraining:
         raise NotCapturableError(f"model and data must lie on one device, got {where}")
     if training.scaler is not None:
         raise NotCapturableError("a gradient scaler looks at each step whether to take it: use bf16, which needs none")
-    return training
+    return training, batches
 
 
 class Captured:
@@ -61,13 +64,12 @@ class Captured:
     """
 
     def __init__(self, training: TorchTraining, lane: Lane) -> None:
-        self.training, self.lane = check_capturable(training), lane
-        self._batches: DeviceBatches = training.passes.batches  # pyright: ignore[reportAttributeAccessIssue]
+        (self.training, self.batches), self.lane = check_capturable(training), lane
         start = restored(flattened(training.state_dict()))  # on the host: the GPU may have no room for two
-        self._optimizer = CapturableOptimizer(training.optimizer)
-        device = self._batches.device
+        self._optimizer = CapturableOptimizer(training.optimizer, self.batches.device)
+        device = self.batches.device
         with training.randomness.taken():
-            table = self._batches.draw()
+            table = self.batches.draw()
         with lane.entered():
             self._table = table.to(device)
             self._recent = torch.zeros((RECENT, *self._table.shape[1:]), dtype=torch.long, device=device)
@@ -89,7 +91,7 @@ class Captured:
             place.copy_(rate * float(ratio))
         row = self._table.index_select(0, position % len(self._table))
         self._recent.index_copy_(0, taken % RECENT, row)
-        self._total += self.training.update(self._batches.batch(row.squeeze(0))).squeeze()
+        self._total += self.training.update(self.batches.batch(row.squeeze(0))).squeeze()
         self._counters += 1
 
     @torch.no_grad()
@@ -104,7 +106,7 @@ class Captured:
         self._values[0].copy_(self._total)
         if training.average is not None:
             training.average.eval()
-            batches = [self._batches.batch(row) for row in self._recent]
+            batches = [self.batches.batch(row) for row in self._recent]
             losses = torch.stack([training.loss(training.average.module, batch).squeeze() for batch in batches])
             held = torch.arange(RECENT, device=losses.device) < self._counters[TAKEN]
             self._values[1].copy_(torch.where(held, losses, 0.0).sum() / held.sum())
@@ -117,39 +119,57 @@ class Captured:
                 self._rates.copy_(torch.tensor([usual, 0.5 * usual] * (AHEAD // 2)))
                 self._step()  # torch's optimisers make their state in the first step: it is never a recorded one
                 self._optimizer.keep_places()
-                changed = [*self._tensors(), self._counters]
+                changed, places = [*self._tensors(), self._counters], self._places()
                 before, randomness = [tensor.clone() for tensor in changed], self.lane.random_state()
+                start = self._copies()
                 with self.lane.unwaiting():
                     for _ in range(TRIED):
                         self._step()
-                plain = [p.detach().clone() for p in self.training.model.parameters()]
+                plain = self._copies()
                 self.lane.finish()
             replay = self.lane.record(self._step)
+            if self._places() != places:
+                raise NotCapturableError(
+                    "the model or the optimiser puts new tensors in the place of its own: change them in place, with "
+                    "copy_ or mul_"
+                )
             with self.lane.entered():
                 _assign(changed, before)
                 self.lane.set_random_state(randomness)
             for _ in range(TRIED):
                 replay()
             self.lane.finish()
-        moved, off = _distance(plain, before), _distance(plain, list(self.training.model.parameters()))
-        if not off <= ALIKE * moved:
-            kind = type(self._optimizer.optimizer).__name__
-            raise NotCapturableError(
-                f"a recording of the step does not do what the step does, weights differ by {off / moved:.0%} of their "
-                f"change after {TRIED} steps: {kind}, the model or `step` counts or decides on the host"
-            )
+        for name, copies in self._copies().items():
+            moved, off = _distance(plain[name], start[name]), _distance(plain[name], copies)
+            if not np.isfinite(moved):
+                raise NotCapturableError(f"{name} are not finite after {TRIED + 1} steps at rates up to {usual:g}")
+            if off > ALIKE * moved:
+                kind = type(self._optimizer.optimizer).__name__
+                raise NotCapturableError(
+                    f"a recording of the step does not do what the step does, {name} differ by {off:.2g} after {TRIED} "
+                    f"steps that change them by {moved:.2g}: {kind}, the model or `step` counts or decides on the host"
+                )
         return replay
 
     def _recorded_observation(self) -> "Callable[[], None] | None":
         """Record the observation; None where it must be made anew each time, since `evaluate` waits for a number."""
         with _refused("the evaluation"), self.lane.entered():
             self._observe()
-            try:
-                with self.lane.unwaiting():
-                    self._observe()
-            except RuntimeError:
-                return None
-        return self.lane.record(self._observe)
+            plain = self._values.clone()
+        try:
+            with self.lane.entered(), self.lane.unwaiting():
+                self._observe()
+            replay = self.lane.record(self._observe)
+            with self.lane.entered():
+                self._values.zero_()
+            replay()
+            self.lane.finish()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError:
+            return None
+        same = torch.allclose(plain, self._values, rtol=0.01, atol=1e-6, equal_nan=True)
+        return replay if same else None
 
     # going on
 
@@ -166,7 +186,7 @@ class Captured:
         if passes.position in (-1, len(self._table)):
             with training.randomness.taken():
                 passes.begin()
-                self._take_up(self._batches.draw())
+                self._take_up(self.batches.draw())
         if self._ahead == 0:
             self._send_rates()
         if self._fresh:
@@ -239,7 +259,7 @@ class Captured:
         if passes.position >= 0:
             training.randomness.state = passes.began
             with training.randomness.taken():
-                self._take_up(self._batches.draw())
+                self._take_up(self.batches.draw())
         training.randomness.state = state["generators"]
         self.lane.set_random_state(state["generators"])
 
@@ -261,6 +281,15 @@ class Captured:
         """Start all randomness, and a new pass over the data, from this seed."""
         self.training.reseed(seed)
         self.lane.set_random_state(self.training.randomness.state)
+
+    def _copies(self) -> dict[str, list[Tensor]]:
+        """The model's weights and statistics, each of which a recording must change as the step does."""
+        model = self.training.model
+        named = {"weights": model.parameters(), "statistics": model.buffers()}
+        return {name: [t.detach().clone() for t in ts if t.is_floating_point()] for name, ts in named.items()}
+
+    def _places(self) -> list[int]:
+        return [tensor.data_ptr() for tensor in self._tensors()]
 
     def _tensors(self) -> list[Tensor]:
         """All that a step changes in place."""
@@ -284,9 +313,9 @@ def _refused(what: str) -> Generator[None]:
 
 @torch.no_grad()
 def _distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    """Euclidean, over as many as there are of the first."""
-    squares = [(a - b).double().square().sum() for a, b in zip(some, others, strict=False)]
-    return float(torch.stack(squares).sum().sqrt())
+    """Euclidean; what was not finite before, a mask say, must only stay as it is."""
+    squares = [torch.where(a == b, 0.0, a - b).double().square().sum() for a, b in zip(some, others, strict=True)]
+    return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
 @torch.no_grad()

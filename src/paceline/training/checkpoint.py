@@ -62,10 +62,10 @@ def write_checkpoint(path: Path, put: Callable[[BinaryIO], object], suffix: str 
 def _read(source: "Path | BinaryIO", path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(source, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
+        return restored(state) if LAYOUT in state else state  # one that an earlier version wrote is as it is
     except Exception as error:  # a damaged file trips over whatever comes first
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(
             f"the checkpoint {path} cannot be read ({first}): restore it from a copy; where a new study cannot "
             "read its own, its state_dict must hold only tensors, numbers, strings, lists and dicts"
         ) from error
-    return restored(state) if LAYOUT in state else state  # one that an earlier version wrote is as it is

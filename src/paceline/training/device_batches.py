@@ -46,6 +46,10 @@ class DeviceBatches:
             raise InputError(f"tensors must have the same number of rows on the same device, got {where}")
         if not 1 <= size <= rows[0]:
             raise InputError(f"size must lie in 1..{rows[0]}, the rows there are, got {size}")
+        if crop < 0:
+            raise InputError(
+                f"crop must not be negative, got {crop}: it is the pixels that images are shifted by at most"
+            )
         if (crop or flip) and tensors[0].ndim != 4:
             shape = tuple(tensors[0].shape)
             raise InputError(f"crop and flip need images (n, channels, height, width) as the first tensor, got {shape}")

@@ -113,5 +113,6 @@ class CudaLane(Lane):
 
     def set_random_state(self, state: dict[str, Any]) -> None:
         """Go on from there; a state that was made without a GPU says nothing about it."""
-        if "cuda" in state:
-            self._generator.set_state(state["cuda"][self._index])
+        states = state.get("cuda")
+        if states:
+            self._generator.set_state(states[self._index if self._index < len(states) else 0].clone())

@@ -19,7 +19,8 @@ class Training(Protocol):
 
     `advance` trains to `stop` at the rates of `schedule` and yields (updates done, value) as it goes; the value is a
     number, or a dict with "raw" and "averaged". The state is everything that decides what comes next: loading it into
-    another training of the same kind continues the same run. It holds tensors, numbers, strings, lists and dicts.
+    another training of the same kind continues the same run. It holds tensors, numbers, strings, lists and dicts;
+    tensors come back on the CPU.
     """
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:

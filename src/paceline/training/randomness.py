@@ -19,12 +19,12 @@ class Randomness:
     def taken(self) -> Generator[None]:
         """The global random state is this fork's own inside, and untouched outside."""
         kept = global_state()
-        _restore(self.state)
+        restore(self.state)
         try:
             yield
         finally:
             self.state = global_state()
-            _restore(kept)
+            restore(kept)
 
     def reseed(self, seed: int) -> None:
         """Start from this seed."""
@@ -33,7 +33,7 @@ class Randomness:
         np.random.seed(seed % 2**32)  # noqa: NPY002  data loaders of users draw from it
         random.seed(seed)
         self.state = global_state()
-        _restore(kept)
+        restore(kept)
 
 
 def global_state() -> dict[str, Any]:
@@ -51,11 +51,13 @@ def global_state() -> dict[str, Any]:
     return state
 
 
-def _restore(state: dict[str, Any]) -> None:
+def restore(state: dict[str, Any]) -> None:
+    """Put the global random generators into a state."""
     torch.set_rng_state(state["torch"])
     kind, key, position, has_gauss, cached = state["numpy"]
     np.random.set_state((kind, key.numpy().astype(np.uint32), position, has_gauss, cached))  # noqa: NPY002
     version, words, gauss = state["python"]
     random.setstate((version, tuple(words.tolist()), gauss))
     if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
+        for device, own in zip(range(torch.cuda.device_count()), state["cuda"], strict=False):
+            torch.cuda.set_rng_state(own, device)  # elsewhere there may be more of them, or fewer

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.training.averaging import SHARE, Average
 from paceline.training.passes import Passes
@@ -56,6 +57,8 @@ class TorchTraining:
         average: float | None = SHARE,
         scaler: Any = None,
     ) -> None:
+        if every is not None and every < 1:
+            raise InputError(f"every must be 1 or more, got {every}: it is the steps between observations")
         self.model, self.optimizer, self.loss = model, optimizer, loss
         self.evaluate, self.step, self.every, self.scaler = evaluate, step, every, scaler
         self.average = Average(model, average) if average is not None else None

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from paceline.errors import TrainingError
-from paceline.runner import Runner, Task, make_runner
+from paceline.errors import InputError, TrainingError
+from paceline.runner import Factories, Runner, Task, make_runner
 from paceline.strategy import History, Proposal, Strategy
 from paceline.study import Event
 from paceline.study.study import checkpoint_path
@@ -29,7 +29,7 @@ def tune(
     mode: "str | Objective" = "min",
     study: "str | Path | None" = None,
     seed: int = 0,
-    runner: "str | Callable[[Callable[[], Training]], Runner]" = "local",
+    runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
 ) -> Result:
@@ -56,6 +56,12 @@ def tune(
             lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
         )
         stack.callback(tuner.close)
+        stack.callback(doing.close)  # before the lock goes, and the folder
+        if (folder / "storage.json").exists() and not doing.reads_storage:
+            raise InputError(
+                f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: go on with it with "
+                "runner='ray' and the same storage"
+            )
         doing.stopwatch = tuner.stopwatch
         if on_step is not None:
             doing.on_step = on_step

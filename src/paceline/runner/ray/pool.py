@@ -6,7 +6,7 @@ round and remember the state they left, so that a fork that goes on at its worke
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from paceline.runner.ray.cluster import Cluster
 from paceline.runner.ray.errors import in_words, own_error
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
-from paceline.training import Training
+from paceline.training.randomness import global_state
 
 ray: Any = _ray
 STARTS = 3  # workers that die one after the other before any was ready, until the study stops
@@ -44,7 +44,7 @@ class Pool:
         storage: where they keep checkpoints, if not with the study.
     """
 
-    def __init__(self, cluster: Cluster, make_training: Callable[[], Training], storage: Storage | None) -> None:
+    def __init__(self, cluster: Cluster, make_training: Factories, storage: Storage | None) -> None:
         self.cluster = cluster
         self.starting: dict[Any, Member] = {}
         self.idle: list[Member] = []
@@ -57,7 +57,13 @@ class Pool:
                 f"the training factory cannot be sent to workers ({type(error).__name__}: {error}): build what cannot "
                 "be pickled inside the function"
             ) from error
-        self._start = (factory, [path or os.getcwd() for path in sys.path], max(1, int(cluster.needs.cpus)), storage)
+        self._start = (
+            factory,
+            [path or os.getcwd() for path in sys.path],
+            max(1, int(cluster.needs.cpus)),
+            storage,
+            global_state(),
+        )
 
     def request(self, *, other_than: str = "") -> None:
         """Ask for one more worker, on another node than this one where there is one."""

@@ -52,19 +52,25 @@ class Storage:
     def exists(self, name: str) -> bool:
         """Whether a checkpoint is there."""
         fs, root = self._opened()
-        fs.invalidate_cache()
-        return bool(fs.exists(f"{root}/{name}"))
+        try:
+            fs.invalidate_cache()
+            return bool(fs.exists(f"{root}/{name}"))
+        except Exception as error:
+            raise self._trouble(name, "looked for", error) from None
 
     def keep_only(self, names: set[str]) -> None:
         """Delete all others; what is being written under one of these names stays."""
         fs, root = self._opened()
-        fs.invalidate_cache()
-        found = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
-        for path in found:
-            name = path.rsplit("/", 1)[-1]
-            if not any(name == kept or name.startswith(f"{kept}.") for kept in names):
-                with suppress(FileNotFoundError):  # a temporary one that was renamed just now
-                    fs.rm_file(path)
+        try:
+            fs.invalidate_cache()
+            found = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
+            for path in found:
+                name = path.rsplit("/", 1)[-1]
+                if not any(name == kept or name.startswith(f"{kept}.") for kept in names):
+                    with suppress(FileNotFoundError):  # a temporary one that was renamed just now
+                        fs.rm_file(path)
+        except Exception as error:
+            raise self._trouble("that nothing begins from", "deleted", error) from None
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy a checkpoint into a file, piece by piece."""

@@ -1,0 +1,164 @@
+"""The next run: the schedule and the task that are expected to leave least uncertainty at the optimistic set.
+
+{x_new, omega_new} = argmin E_y Jbar(x, omega)   (paper, eq. suropt), exhaustive over tasks
+
+Many candidates of every task are screened by the linearised criterion; the best of each are moved by the gradient of a
+criterion of few draws, all at once; where that leads is compared by the criterion of many draws. What this costs is
+known beforehand and reported.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model import TraceModel
+from paceline.model.linalg import few_threads
+from paceline.strategy.multitask.criterion import Criterion, Linearised
+from paceline.strategy.multitask.optimistic import best_schedules
+from paceline.strategy.multitask.space import Run, Space, as_floats
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard to search.
+
+    Args:
+        outer, inner: draws of a candidate, and of each reference run given one of these, in the last comparison.
+        rough: outer draws while candidates are moved.
+        screened: candidates of each task that the linearised criterion sees.
+        starts: candidates of each task that are moved.
+        moves: gradient steps.
+        draws: of a schedule, in the search for the optimistic set.
+        grid, sweeps: of that search (`best_schedules`).
+    """
+
+    outer: int = 48
+    inner: int = 4
+    rough: int = 8
+    screened: int = 128
+    starts: int = 2
+    moves: int = 6
+    draws: int = 48
+    grid: int = 7
+    sweeps: int = 2
+
+    def __post_init__(self) -> None:
+        if self.starts < 1 or self.screened < self.starts:
+            raise InputError(f"starts are chosen among those screened, got {self.starts} among {self.screened}")
+
+    def cost(self, tasks: int, intervals: int) -> int:
+        """Intervals drawn for one decision: what its time is proportional to."""
+        quantiles = self.draws * tasks * self.grid * intervals * (self.sweeps * intervals + (intervals + 1) / 2)
+        moved = self.moves * self.starts * tasks * self.rough * (1 + tasks * self.inner) * intervals
+        compared = self.starts * tasks * self.outer * (1 + tasks * self.inner) * intervals
+        return round(quantiles + moved + compared)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A run to make and why.
+
+    Args:
+        run: task and schedule.
+        reference: the optimistic set, one x per task in the model's order.
+        before: J, in squared scaled units.
+        after: E Jbar of the run.
+        rivals: the best E Jbar of each task.
+        cost: intervals drawn for the decision.
+    """
+
+    run: Run
+    reference: Float[Tensor, "tasks intervals"]
+    before: float
+    after: float
+    rivals: tuple[float, ...]
+    cost: int
+
+
+def next_run(
+    model: TraceModel,
+    space: Space,
+    *,
+    alpha: float = 0.9,
+    effort: "Effort | None" = None,
+    starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
+    generator: torch.Generator,
+) -> Choice:
+    """The most informative run about the optimistic set.
+
+    Args:
+        model: fitted to the runs so far, conditioned on those under way.
+        space: the schedules searched.
+        alpha: order of the quantile that makes the set optimistic; higher explores more.
+        effort: how hard to search.
+        starts: schedules that compete for the optimistic set (`best_schedules`).
+        generator: source of randomness.
+    """
+    effort = effort or Effort()
+    lengths, count = space.lengths(model), len(model.frame.tasks)
+    with few_threads():
+        reference = best_schedules(
+            model,
+            alpha,
+            lengths,
+            starts=starts,
+            draws=effort.draws,
+            grid=effort.grid,
+            sweeps=effort.sweeps,
+            generator=generator,
+        )
+        fine, rough = (
+            Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator)
+            for outer in (effort.outer, effort.rough)
+        )
+        tasks = torch.arange(count).repeat_interleave(effort.starts)
+        begin = screened(Linearised.of(model, reference, lengths), reference, effort, generator)
+        x = descend(rough, begin, tasks, effort.moves)
+        with torch.no_grad():
+            before = fine.current()
+            scores = before - torch.cat([fine.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(len(x))])
+    best = int(scores.argmin())
+    rivals = tuple(float(scores[tasks == m].min()) for m in range(count))
+    run = Run(model.frame.tasks[int(tasks[best])], as_floats(x[best]))
+    return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
+
+
+def screened(
+    criterion: Linearised, reference: Float[Tensor, "tasks intervals"], effort: Effort, generator: torch.Generator
+) -> Float[Tensor, "chosen intervals"]:
+    """For each task the most promising of many candidates: at random, near the reference schedules, and these."""
+    count, d = reference.shape
+    found = list[Tensor]()
+    near = max(0, (effort.screened - count) // 2)
+    for task in range(count):
+        anywhere = torch.rand(max(0, effort.screened - count - near), d, dtype=torch.float64, generator=generator)
+        which = torch.randint(count, (near,), generator=generator)
+        noise = 0.15 * torch.randn(near, d, dtype=torch.float64, generator=generator)
+        x = torch.cat([reference, (reference[which] + noise).clamp(0, 1), anywhere])
+        with torch.no_grad():
+            gain = criterion.gain(x, torch.full((len(x),), task))
+        found.append(x[gain.topk(effort.starts).indices])
+    return torch.cat(found)
+
+
+def descend(
+    criterion: Criterion, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"], moves: int
+) -> Float[Tensor, "candidates intervals"]:
+    """Each candidate moved down the criterion inside [0, 1], all at once: the best place each has been."""
+    x = x.detach().clone().requires_grad_()
+    optimiser = torch.optim.Adam([x], lr=0.08, betas=(0.8, 0.95))
+    best, lowest = x.detach().clone(), torch.full((len(x),), torch.inf, dtype=torch.float64)
+    for _ in range(moves):
+        value = -criterion.gain(x, tasks)
+        lower = value.detach() < lowest
+        best, lowest = torch.where(lower[:, None], x.detach(), best), torch.minimum(lowest, value.detach())
+        (x.grad,) = torch.autograd.grad(value.sum(), x)
+        # candidates differ in how much they can gain: only directions are compared
+        x.grad = x.grad / x.grad.square().sum(1, keepdim=True).sqrt().clamp_min(1e-300)
+        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
+        with torch.no_grad():
+            x.clamp_(0, 1)
+    return best

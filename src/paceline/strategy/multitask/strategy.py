@@ -1,0 +1,153 @@
+"""Algorithm 2: first runs by design, then one or several at a time where they teach most, then an answer for each task.
+
+Settings without state: everything is a function of the runs made so far (`Trace` with its task) and of those under way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model import Link, TraceModel
+from paceline.model.linalg import few_threads
+from paceline.model.paths import Normals
+from paceline.strategy.multitask.infill import Choice, Effort, next_run
+from paceline.strategy.multitask.optimistic import best_schedules, final_quantiles
+from paceline.strategy.multitask.space import Run, Space, first_runs
+from paceline.traces import Schedule, Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The schedule for a task, and the final values it is expected to reach, in the user's units.
+
+    Args:
+        schedule: what to run.
+        quantiles: final value at alpha 0.05, 0.5 and 0.95 on the scale of improvement: careful, median, optimistic.
+    """
+
+    schedule: Schedule
+    quantiles: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class MultiTask:
+    """Multi-task tuning.
+
+    Args:
+        space: the schedules searched.
+        tasks: names of the tasks.
+        initial: N_0, first runs by Latin hypercube; by default one for each task.
+        alpha: quantile of the optimistic set.
+        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
+        dims: L, dimensions of the task embedding.
+        link: eta, as in `TraceModel.fit`.
+        seed: of everything drawn.
+        effort: how hard to search.
+    """
+
+    space: Space
+    tasks: tuple[str, ...]
+    initial: int | None = None
+    alpha: float = 0.9
+    answer_alpha: float = 0.5
+    dims: int = 2
+    link: "str | Link" = "exponential"
+    seed: int = 0
+    effort: Effort = field(default_factory=Effort)
+
+    def __post_init__(self) -> None:
+        if len(set(self.tasks)) != len(self.tasks) or not self.tasks:
+            raise InputError(f"tasks must be at least one different name, got {list(self.tasks)}: rename them")
+        for name in ("alpha", "answer_alpha"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
+
+    def first(self) -> tuple[Run, ...]:
+        """The runs to begin with."""
+        return first_runs(self.space, self.tasks, self.initial or len(self.tasks), self.seed)
+
+    def fit(self, traces: Sequence[Trace]) -> TraceModel:
+        """The trace model of the runs so far, cut and scaled as the space says."""
+        unknown = {trace.task for trace in traces} - set(self.tasks)
+        if unknown:
+            raise InputError(f"expected runs of the tasks {list(self.tasks)}, got {sorted(unknown)}: name their task")
+        model = TraceModel.fit(
+            traces,
+            intervals=self.space.change_points,
+            link=self.link,
+            tasks=self.dims,
+            lr=self.space.lr_range,
+        )
+        for task in self.tasks:  # one without runs yet: at the centre of the prior
+            if task not in model.frame.tasks:
+                model = model.with_task(task, np.zeros(self.dims))
+        return model
+
+    def propose(
+        self, model: TraceModel, made: Sequence[Trace], *, under_way: Sequence[Run] = (), count: int = 1
+    ) -> tuple[Choice, ...]:
+        """The next runs, each as if those before it, and those under way, had gone as expected."""
+        for run in under_way:
+            model = self.fantasy(model, run)
+        choices = list[Choice]()
+        for i in range(count):
+            generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
+            starts = self._run_before(model, made)
+            choices.append(
+                next_run(model, self.space, alpha=self.alpha, effort=self.effort, starts=starts, generator=generator)
+            )
+            model = self.fantasy(model, choices[-1].run)
+        return tuple(choices)
+
+    def fantasy(self, model: TraceModel, run: Run) -> TraceModel:
+        """The model as if a run had followed the path of its latents' means."""
+        task = torch.tensor(model.frame.tasks.index(run.task))
+        x = torch.tensor(run.x, dtype=torch.float64)
+        normals = Normals.none(model.link.latents, self.space.intervals)
+        with torch.no_grad(), few_threads():
+            return model.condition_on(model.draw_new(x, task, normals, self.space.lengths(model)))
+
+    def answers(self, model: TraceModel, made: Sequence[Trace], *, alpha: float | None = None) -> dict[str, Answer]:
+        """The best schedule for each task, with what it is expected to reach."""
+        lengths, order = self.space.lengths(model), alpha or self.answer_alpha
+        generator = torch.Generator().manual_seed(self.seed)
+        with few_threads():
+            x = best_schedules(
+                model,
+                order,
+                lengths,
+                starts=self._run_before(model, made),
+                draws=2 * self.effort.draws,
+                grid=self.effort.grid,
+                sweeps=self.effort.sweeps + 1,
+                generator=generator,
+            )
+            normals = Normals.of(model.link.latents, 1000, self.space.intervals, generator)
+            tasks = torch.arange(len(x))
+            with torch.no_grad():
+                levels = [final_quantiles(model, a, x, tasks, lengths, normals) for a in (0.05, 0.5, 0.95)]
+        users = model.frame.to_user(torch.stack(levels, -1))
+        return {
+            task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
+            for m, (task, (low, middle, high)) in enumerate(zip(model.frame.tasks, users, strict=True))
+        }
+
+    def _run_before(self, model: TraceModel, made: Sequence[Trace]) -> "Float[Tensor, 'starts tasks intervals'] | None":
+        """The schedule of each task's best run so far, as a start for every task."""
+        best = dict[str, Trace]()
+        sign = model.frame.cutting.objective.sign
+        for trace in made:
+            whole = not trace.failed and trace.last_step >= self.space.change_points[-2]
+            if whole and (trace.task not in best or sign * trace.last_value > sign * best[trace.task].last_value):
+                best[trace.task] = trace
+        if not best:
+            return None
+        middles = (self.space.change_points[:-1] + self.space.change_points[1:]) // 2
+        rows = [self.space.lr_range.to_unit(trace.schedule.multiplier(middles)) for trace in best.values()]
+        x = torch.tensor(np.array(rows), dtype=torch.float64).clamp(0, 1)
+        return x[:, None].expand(-1, len(model.frame.tasks), -1)
