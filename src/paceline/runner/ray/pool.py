@@ -16,6 +16,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from paceline.errors import InputError, TrainingError
+from paceline.runner.base import Factories
 from paceline.runner.ray.cluster import Cluster
 from paceline.runner.ray.errors import in_words, own_error
 from paceline.runner.ray.storage import Storage
