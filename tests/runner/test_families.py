@@ -1,4 +1,4 @@
-"""Runners hold the trainings of several tasks: each run begins from its own task's start and sees its own task's data."""
+"""Runners hold the trainings of several tasks: a run begins from its own task's start and sees its own task's data."""
 
 from functools import partial
 from pathlib import Path

@@ -68,7 +68,7 @@ class Fork:
     """One fork so far: its schedule, what it observed itself, and whether it lives.
 
     `trace` is of the weights the objective reads, `raw` of raw weights where these were observed. `last` holds its last
-    values, raw and averaged, and `closing` the means of its last five.
+    values, raw and averaged, and `closing` the means of its last five. `began` is where its last stretch was begun.
     """
 
     id: int
@@ -82,6 +82,7 @@ class Fork:
     alive: bool = True
     failure: str = ""
     task: int = 0
+    began: int = 0
 
     @property
     def multiplier(self) -> float:
@@ -90,11 +91,10 @@ class Fork:
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Fork and step of the state that its last interval began from; (m, 0) is where runs of task m begin."""
-        begin = int(self.schedule.change_points[-2])
-        if begin == 0:
+        """Fork and step of the state that its last stretch began from; (m, 0) is where runs of task m begin."""
+        if self.began == 0:
             return self.task, 0
-        return (self.parent if self.parent is not None and begin == self.start else self.id), begin
+        return (self.parent if self.parent is not None and self.began == self.start else self.id), self.began
 
     @property
     def final(self) -> float:

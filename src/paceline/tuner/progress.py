@@ -44,7 +44,7 @@ class Progress:
                     if p.fork in known
                     else Fork(p.fork, p.parent, p.start, p.schedule, task=p.task)
                 )
-                history = self.history.with_fork(replace(fork, schedule=p.schedule))
+                history = self.history.with_fork(replace(fork, schedule=p.schedule, began=p.start))
                 return replace(self, history=replace(history, round=p.round), open={**self.open, p.fork: p})
             case Observed() | Failed():
                 if event.fork not in self.open:
