@@ -22,9 +22,8 @@ from paceline.errors import InputError, PacelineError, TrainingError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from paceline.runner import Runner
+    from paceline.runner import Factories, Runner
     from paceline.strategy import Goal, Strategy
-    from paceline.training import Training
     from paceline.views.data import ForkView, StudyView
 
 app = typer.Typer(
@@ -200,7 +199,7 @@ def _run(
     goal: "Goal",
     strategy: "Strategy",
     folder: Path,
-    runner: "str | Callable[[Callable[[], Training]], Runner]",
+    runner: "str | Callable[[Factories], Runner]",
     console: "Console | None",
 ) -> dict[str, float]:
     """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""

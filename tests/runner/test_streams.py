@@ -1,5 +1,6 @@
 """Forks side by side do what forks in turn do. Here on the host; on a GPU, see test_streams_on_a_gpu."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -207,7 +208,7 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
         few = tuned(make, partial(Streams, lane=Full), tmp_path / "few")
     assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all").schedule
     Full.made = 0
-    with pytest.raises(TrainingError, match="exactly 5 were asked for: ask for 3, or leave forks out"):
+    with pytest.raises(TrainingError, match="and 5 were asked for: ask for 3, or leave forks out"):
         tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact")
     Full.made = 3
     with pytest.raises(TrainingError, match="not one fork fits"):
@@ -216,8 +217,8 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
 
 def test_forks_share_their_data() -> None:
     runner = Streams(make, lane=HostLane)
-    runner._grow(3)
-    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots}
+    runner._make_room(Counter({0: 3}))
+    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots[0]}
     assert len(held) == 1
 
 
@@ -250,8 +251,8 @@ def test_global_randomness_is_left_alone(tmp_path: Path) -> None:
     before = torch.get_rng_state()
     made = make()  # a factory draws what it draws
     drawn = torch.get_rng_state()
-    runner._make_training = lambda: made
-    runner._grow(1)
+    runner._factories = (lambda: made,)
+    runner._make_room(Counter({0: 1}))
     runner.prepare(tmp_path / "0-0.pt")
     assert not torch.equal(before, drawn)
     assert torch.equal(torch.get_rng_state(), drawn)
@@ -338,20 +339,20 @@ def test_factories_that_draw_see_the_same_numbers_and_others_are_told(tmp_path: 
         return training
 
     runner = Streams(lambda: with_data(torch.randn(64, 1, 8, 8)), lane=HostLane)
-    runner._grow(3)
-    assert len({slot.batches.tensors[0].data_ptr() for slot in runner._slots}) == 1
+    runner._make_room(Counter({0: 3}))
+    assert len({slot.batches.tensors[0].data_ptr() for slot in runner._slots[0]}) == 1
     rng = np.random.default_rng()
     other = Streams(lambda: with_data(torch.tensor(rng.normal(size=(64, 1, 8, 8))).float()), lane=HostLane)
     with pytest.warns(UserWarning, match="makes other data each time it is called"):
-        other._grow(2)
+        other._make_room(Counter({0: 2}))
 
 
 def test_an_optimiser_state_that_comes_late_says_what_to_do() -> None:
     runner = Streams(make, lane=HostLane)
-    runner._grow(1)
+    runner._make_room(Counter({0: 1}))
     state = make().state_dict()
     state["optimizer"]["state"] = {99: {}}
-    slot = runner._slots[0]
+    slot = runner._slots[0][0]
     slot._optimizer.optimizer.param_groups[0]["params"] += [nn.Parameter(torch.zeros(3))] * 99
     with pytest.raises(TrainingError, match=r"shape \(3,\) that got no gradient when the step was recorded"):
         slot.load_state_dict(state)

@@ -11,7 +11,11 @@ import numpy as np
 from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
 from paceline.traces.trace import is_sound
+from paceline.training import Training
 from paceline.training.protocol import by_weights
+
+Factory = Callable[[], Training]
+Factories = Factory | Sequence[Factory]  # of one training, or of each task of a family
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Task:
         schedule: the learning rate.
         seed: start all randomness anew from this seed, for a clone; None goes on with the state's own.
         start: the step of `origin`.
+        task: number of the task of a family.
     """
 
     fork: int
@@ -35,6 +40,7 @@ class Task:
     schedule: Schedule
     seed: int | None
     start: int = 0
+    task: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ class Runner(ABC):
         self.on_step: Callable[[int, int], None] = _ignore
 
     @abstractmethod
-    def prepare(self, start: Path) -> None:
-        """Write the state that every new run begins from, unless it is there."""
+    def prepare(self, start: Path, task: int = 0) -> None:
+        """Write the state that every new run of a task begins from, unless it is there."""
 
     @abstractmethod
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Noted, Report, Runner, Task
+from paceline.runner.base import Factories, Noted, Report, Runner, Task
 from paceline.training import Training, load_checkpoint, save_checkpoint
 from paceline.training.protocol import Reseedable
 
@@ -14,27 +14,38 @@ class Local(Runner):
     """Runs tasks one after the other.
 
     Args:
-        make_training: builds one run; called once.
+        make_training: builds one run, called once; or one of each task of a family.
         save: save(state, path) keeps a checkpoint.
         load: load(path) gives it back.
     """
 
     def __init__(
         self,
-        make_training: Callable[[], Training],
+        make_training: Factories,
         *,
         save: Callable[[dict[str, Any], Path], None] = save_checkpoint,
         load: Callable[[Path], dict[str, Any]] = load_checkpoint,
     ) -> None:
         super().__init__()
-        self.training = built(make_training)
+        self._factories = (make_training,) if callable(make_training) else tuple(make_training)
+        self.training, self._task = built(self._factories[0]), 0
+        self._others: dict[int, Training] = {}
         self._save_state, self._load_state = save, load
         self._holds: Path | None = None
 
-    def prepare(self, start: Path) -> None:
+    def prepare(self, start: Path, task: int = 0) -> None:
         """Keep the state of the untrained run."""
         if not start.exists():
+            self.turn_to(task)
             self._save(start)
+
+    def turn_to(self, task: int) -> None:
+        """Have the training of this task at hand."""
+        if task != self._task:
+            self._others[self._task], self._holds = self.training, None
+            known = task in self._others
+            self.training = self._others.pop(task) if known else built(self._factories[task])
+            self._task = task
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run all tasks in turn."""
@@ -78,6 +89,7 @@ class Local(Runner):
 
     def _begin(self, task: Task) -> None:
         """Put the training into the state that the task begins from."""
+        self.turn_to(task.task)
         if task.origin != self._holds:
             with self.stopwatch.on("checkpoint"):
                 load_into(self.training.load_state_dict, self._load_state(task.origin), task.origin)

@@ -6,16 +6,13 @@ from importlib import import_module
 from typing import Any
 
 from paceline.errors import InputError
-from paceline.runner.base import Runner
-from paceline.training import Training
+from paceline.runner.base import Factories, Runner
 
 RUNNERS = {"local": "Local", "streams": "Streams", "ray": "Ray"}
 SETTINGS = {"local": (), "streams": ("forks",), "ray": ("cpus", "gpus", "address", "storage")}  # of a command line
 
 
-def make_runner(
-    runner: "str | Callable[[Callable[[], Training]], Runner]", make_training: Callable[[], Training]
-) -> Runner:
+def make_runner(runner: "str | Callable[[Factories], Runner]", make_training: Factories) -> Runner:
     """The runner of this name, or what a callable makes of the training's factory."""
     if not isinstance(runner, str):
         made: Any = runner(make_training)
@@ -25,7 +22,7 @@ def make_runner(
     return _class(runner)(make_training)
 
 
-def with_settings(runner: str, **settings: Any) -> "str | Callable[[Callable[[], Training]], Runner]":
+def with_settings(runner: str, **settings: Any) -> "str | Callable[[Factories], Runner]":
     """What `make_runner` takes for a runner with settings: None leaves one to it, and others must be its own."""
     given = {name: value for name, value in settings.items() if value is not None}
     for name in given:

@@ -9,21 +9,23 @@ threads, so that a study is continued like any other, by this runner or another.
 import gc
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from paceline.errors import InputError, PacelineError, TrainingError
-from paceline.runner.base import Noted, Report, Runner, Task
+from paceline.runner.base import Factories, Noted, Report, Runner, Task
 from paceline.runner.local import Local, built, load_into
-from paceline.training import DeviceBatches, Training, load_checkpoint, save_checkpoint
+from paceline.training import DeviceBatches, load_checkpoint, save_checkpoint
 from paceline.training.captured import Captured, NotCapturableError, check_capturable
 from paceline.training.lane import CudaLane, Lane
-from paceline.training.randomness import Randomness
+from paceline.training.randomness import Randomness, global_state
 
 logger = logging.getLogger(__name__)
 
@@ -77,14 +79,15 @@ class Streams(Runner):
     """Runs tasks side by side on one GPU; where steps cannot be recorded, says why and goes on as `local`.
 
     Args:
-        make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`; called once per fork at a time.
+        make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`, once per fork at a time; or one
+            function for each task of a family.
         forks: how many at a time, exactly; by default as many as there are, or as fit into the GPU's memory.
         lane: makes the queue of one fork's work.
     """
 
     def __init__(
         self,
-        make_training: Callable[[], Training],
+        make_training: Factories,
         *,
         forks: int | None = None,
         lane: Callable[[torch.device], Lane] = CudaLane,
@@ -92,43 +95,49 @@ class Streams(Runner):
         super().__init__()
         if forks is not None and forks < 1:
             raise InputError(f"forks must be 1 or more, got {forks}: leave it out to have as many as fit")
-        self._make_training, self._make_lane = make_training, lane
-        self._exactly, self._most = forks, forks
-        self._slots: list[Captured] = []
+        self._factories = (make_training,) if callable(make_training) else tuple(make_training)
+        self._make_lane, self._exactly, self._most = lane, forks is not None, forks
+        self._slots: dict[int, list[Captured]] = {}  # by task
         self._holds: dict[Path, Captured] = {}
         self._local: Local | None = None
         self._writers = ThreadPoolExecutor(4)
+        self._drawn: dict[int, dict[str, Any]] = {}
         self.bytes_per_fork = 0
 
     # what the loop asks for
 
-    def prepare(self, start: Path) -> None:
+    def prepare(self, start: Path, task: int = 0) -> None:
         """Keep the state of the untrained run."""
         if start.exists():
             return
-        if not self._slots and self._local is None:
-            self._grow(1)
+        if self._local is None:
+            self._make_room(Counter([task]))
         if self._local is not None:
-            self._local.prepare(start)
-        else:
-            with self.stopwatch.on("checkpoint"):
-                save_checkpoint(self._slots[0].state_dict(), start)
-            self._holds[start] = self._slots[0]
+            self._local.prepare(start, task)
+            return
+        slot = self._slots[task][0]  # made just now: no run of this task has begun without a start
+        with self.stopwatch.on("checkpoint"):
+            save_checkpoint(slot.state_dict(), start)
+        self._holds[start] = slot
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
         """Run as many at a time as there is room for."""
-        before = len(self._slots)
-        if self._local is None:
-            self._grow(len(tasks))
-        if self._local is not None:
-            self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
-            yield from self._local.run(tasks)
-            return
-        room = len(self._slots)
-        if room > before:
-            logger.info(f"streams: {room} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
-        for first in range(0, len(tasks), room):
-            yield from self._side_by_side(tasks[first : first + room])
+        waiting: list[Task] = list(tasks)
+        before = self._count
+        while waiting:
+            if self._local is None:
+                self._make_room(Counter(task.task for task in waiting))
+            if self._local is not None:
+                self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
+                yield from self._local.run(waiting)
+                return
+            if self._count > before:
+                before = self._count
+                logger.info(f"streams: {before} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
+            room = {task: list(slots) for task, slots in self._slots.items()}
+            going = [task for task in waiting if room.get(task.task) and room[task.task].pop()]
+            waiting = [task for task in waiting if task not in going]
+            yield from self._side_by_side(going)
 
     def close(self) -> None:
         """Let go of the GPU's memory."""
@@ -137,60 +146,83 @@ class Streams(Runner):
 
     # slots
 
-    def _grow(self, wanted: int) -> None:
-        """Have a slot for each of so many tasks, as far as they fit; or find that steps cannot be recorded."""
-        wanted = min(wanted, self._most or wanted) if self._exactly is None else self._exactly
-        while len(self._slots) < wanted:
+    @property
+    def _count(self) -> int:
+        return sum(map(len, self._slots.values()))
+
+    def _make_room(self, wanted: Counter[int]) -> None:
+        """Have a slot for each fork of each task, as far as they fit; or find that steps cannot be recorded."""
+        while (task := self._short_of(wanted)) is not None:
+            if self._most is not None and self._count >= self._most and not self._evict(wanted):
+                return
             try:
                 with self.stopwatch.on("capture"):
-                    self._add_slot()
+                    self._add_slot(task)
             except NotCapturableError as reason:
                 warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
                 self._let_go()
-                self._local = Local(self._make_training)
+                self._local = Local(self._factories)
                 return
             except torch.OutOfMemoryError as error:
-                self._make_do(wanted, error)
-                return
+                if not self._evict(wanted):
+                    self._make_do(wanted.total(), error)
+                    return
+
+    def _short_of(self, wanted: Counter[int]) -> int | None:
+        """The task that lacks slots, the one with the smallest share of them; None where none does."""
+        share = {task: len(self._slots.get(task, ())) / count for task, count in wanted.items()}
+        least = min(share, key=lambda task: share[task])
+        return least if share[least] < 1 else None
+
+    def _evict(self, wanted: Counter[int]) -> bool:
+        """Let go of the slots of a task that nothing waits for, if there is one."""
+        idle = next((task for task, slots in self._slots.items() if slots and task not in wanted), None)
+        if idle is None:
+            return False
+        gone = self._slots.pop(idle)
+        self._holds = {path: slot for path, slot in self._holds.items() if slot not in gone}
+        gone.clear()
+        _let_go()
+        return True
 
     def _let_go(self) -> None:
         self._slots.clear()
         self._holds.clear()
         _let_go()
 
-    def _add_slot(self) -> None:
-        with self._as_the_first():
-            training, batches = check_capturable(built(self._make_training))
-        device = batches.device
+    def _add_slot(self, task: int) -> None:
+        with self._as_the_first(task):
+            training, batches = check_capturable(built(self._factories[task]))
+        device, others = batches.device, self._slots.setdefault(task, [])
         if self._make_lane is CudaLane and device.type != "cuda":
             raise NotCapturableError(f"the model is on the {device}, which is no GPU")
-        if self._slots:
-            _share_data(batches, self._slots[0].batches)
+        if others:
+            _share_data(batches, others[0].batches)
         before = _used(device)
-        self._slots.append(Captured(training, self._make_lane(device)))
+        others.append(Captured(training, self._make_lane(device)))
         self.bytes_per_fork = _used(device) - before
 
     @contextmanager
-    def _as_the_first(self) -> Generator[None]:
-        """Have each call of the factory draw the random numbers of the first: forks must see the same data."""
-        if not self._slots:
-            self._drawn = Randomness()
+    def _as_the_first(self, task: int) -> Generator[None]:
+        """Have each call of a factory draw the random numbers of the first: forks must see the same data."""
+        if task not in self._drawn:
+            self._drawn[task] = global_state()
             yield
             return
         again = Randomness()
-        again.state = self._drawn.state
+        again.state = self._drawn[task]
         with again.taken():
             yield
 
     def _make_do(self, wanted: int, error: Exception) -> None:
         """Go on with the slots that fitted, where the user did not ask for a number."""
-        there = len(self._slots)
+        there = self._count
         _let_go()
         said = f"{there} of {wanted} forks fit into the GPU's memory at a time, {_megabytes(self.bytes_per_fork)}"
         if there == 0:
             raise TrainingError(f"not one fork fits into the GPU's memory ({error}): make batch or model smaller")
-        if self._exactly is not None:
-            raise TrainingError(f"{said}, and exactly {wanted} were asked for: ask for {there}, or leave forks out")
+        if self._exactly:
+            raise TrainingError(f"{said}, and {self._most} were asked for: ask for {there}, or leave forks out")
         warnings.warn(f"streams: {said}: the others wait for their turn", stacklevel=4)
         self._most = there
 
@@ -237,16 +269,18 @@ class Streams(Runner):
 
     def _begun(self, tasks: Sequence[Task]) -> list[_Going]:
         """Put a slot into the state that each task begins from: one that is there already, a clone, or from disk."""
-        free, placed = list(self._slots), dict[int, Captured]()
+        free = {task: list(slots) for task, slots in self._slots.items()}
+        placed = dict[int, Captured]()
         for task in tasks:  # a slot that holds the state stays what it is for the first that goes on from it
             holder = self._holds.get(task.origin)
-            if holder in free:
-                free.remove(holder)
+            if holder in free[task.task]:
+                free[task.task].remove(holder)
                 placed[task.fork] = holder
         for task in tasks:
             if task.fork not in placed:
-                slot = placed[task.fork] = next((s for s in free if s not in self._holds.values()), free[0])
-                free.remove(slot)
+                rest = free[task.task]
+                slot = placed[task.fork] = next((s for s in rest if s not in self._holds.values()), rest[0])
+                rest.remove(slot)
                 self._put(slot, task.origin)
         for task in tasks:
             slot = placed[task.fork]

@@ -24,12 +24,14 @@ class Goal:
         steps: length of one run.
         objective: how values are read.
         seed: of everything a strategy draws.
+        tasks: names of the tasks, where a family of them is tuned.
     """
 
     lr_range: LearningRateRange
     steps: int
     objective: Objective
     seed: int = 0
+    tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("steps", "seed"):  # numpy's whole numbers too, as plain ones that go to JSON
@@ -49,6 +51,7 @@ class Proposal:
     """Run `fork` from step `start` to step `stop` at the rates of `schedule`.
 
     A `parent` means: begin as a clone of that fork's state at `start`. Without one the fork goes on, or begins anew.
+    `task` is the number of its task in a family.
     """
 
     fork: int
@@ -57,6 +60,7 @@ class Proposal:
     stop: int
     schedule: Schedule
     round: int
+    task: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +68,7 @@ class Fork:
     """One fork so far: its schedule, what it observed itself, and whether it lives.
 
     `trace` is of the weights the objective reads, `raw` of raw weights where these were observed. `last` holds its last
-    values, raw and averaged, and `closing` the means of its last five.
+    values, raw and averaged, and `closing` the means of its last five. `began` is where its last stretch was begun.
     """
 
     id: int
@@ -77,6 +81,8 @@ class Fork:
     closing: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True
     failure: str = ""
+    task: int = 0
+    began: int = 0
 
     @property
     def multiplier(self) -> float:
@@ -85,11 +91,10 @@ class Fork:
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Fork and step of the state that its last interval began from; (0, 0) is where all runs begin."""
-        begin = int(self.schedule.change_points[-2])
-        if begin == 0:
-            return 0, 0
-        return (self.parent if self.parent is not None and begin == self.start else self.id), begin
+        """Fork and step of the state that its last stretch began from; (m, 0) is where runs of task m begin."""
+        if self.began == 0:
+            return self.task, 0
+        return (self.parent if self.parent is not None and self.began == self.start else self.id), self.began
 
     @property
     def final(self) -> float:

@@ -1,7 +1,7 @@
 """The events of a journal, as frozen values that go to JSON and back. docs/journal.md says what each means."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from paceline.errors import JournalError
@@ -37,6 +37,7 @@ class Proposed(Event):
     stop: int
     schedule: Schedule
     round: int
+    task: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,10 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Plain data; numbers that are not finite become None."""
-    return {"event": event.event, **{f.name: _plain(getattr(event, f.name)) for f in fields(event)}}
+    """Plain data; numbers that are not finite become None, and what is as usual is left out."""
+    values = {f.name: getattr(event, f.name) for f in fields(event)}
+    said = {f.name: values[f.name] for f in fields(event) if f.default is MISSING or values[f.name] != f.default}
+    return {"event": event.event, **{name: _plain(value) for name, value in said.items()}}
 
 
 def from_json(data: dict[str, Any]) -> Event:
@@ -124,6 +127,8 @@ def from_json(data: dict[str, Any]) -> Event:
         raise JournalError(f"unknown event {data.get('event')!r}: expected one of {', '.join(EVENTS)}")
     given: dict[str, Any] = {}
     for field in fields(kind):
+        if field.name not in data and field.default is not MISSING:
+            continue
         if field.name not in data:
             raise JournalError(f"event {kind.event!r} lacks the field {field.name!r}")
         value = data[field.name]

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner import Runner, Task, make_runner
+from paceline.runner import Factories, Runner, Task, make_runner
 from paceline.strategy import History, Proposal, Strategy
 from paceline.study import Event
 from paceline.study.study import checkpoint_path
@@ -29,7 +29,7 @@ def tune(
     mode: "str | Objective" = "min",
     study: "str | Path | None" = None,
     seed: int = 0,
-    runner: "str | Callable[[Callable[[], Training]], Runner]" = "local",
+    runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
 ) -> Result:
@@ -79,8 +79,8 @@ def tune(
 
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
-    if any(p.start == 0 for p in proposals):
-        runner.prepare(checkpoint_path(folder, 0, 0))
+    for task in sorted({p.task for p in proposals if p.start == 0}):
+        runner.prepare(checkpoint_path(folder, task, 0), task)
     runner.keep_only(_needed(folder, tuner, proposals), folder / "checkpoints")
     waiting = {p.fork: p for p in proposals}
     for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
@@ -104,7 +104,7 @@ def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
     states = {history.fork(number).origin for number in waiting} | (through or failed)
     states |= {(p.fork, p.stop) for p in proposals}
     if tuner.strategy.restarts:
-        states.add((0, 0))
+        states |= {(task, 0) for task in range(max(1, len(tuner.goal.tasks)))}
     return {checkpoint_path(folder, *state) for state in states}
 
 
@@ -112,7 +112,7 @@ def _task(folder: Path, p: Proposal, history: History) -> Task:
     origin, target = (checkpoint_path(folder, *at) for at in (history.fork(p.fork).origin, (p.fork, p.stop)))
     words = [history.goal.seed, p.fork, p.start]
     fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
-    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start)
+    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start, p.task)
 
 
 def _advice(result: Result, study: "str | Path | None") -> str:

@@ -37,10 +37,14 @@ class Progress:
                     self, history=self.history.with_fork(replace(self.history.fork(event.fork), alive=False))
                 )
             case Proposed():
-                p = Proposal(event.fork, event.parent, event.start, event.stop, event.schedule, event.round)
+                p = Proposal(event.fork, event.parent, event.start, event.stop, event.schedule, event.round, event.task)
                 known = {fork.id for fork in self.history.forks}
-                fork = self.history.fork(p.fork) if p.fork in known else Fork(p.fork, p.parent, p.start, p.schedule)
-                history = self.history.with_fork(replace(fork, schedule=p.schedule))
+                fork = (
+                    self.history.fork(p.fork)
+                    if p.fork in known
+                    else Fork(p.fork, p.parent, p.start, p.schedule, task=p.task)
+                )
+                history = self.history.with_fork(replace(fork, schedule=p.schedule, began=p.start))
                 return replace(self, history=replace(history, round=p.round), open={**self.open, p.fork: p})
             case Observed() | Failed():
                 if event.fork not in self.open:
@@ -60,7 +64,7 @@ def consequences(history: History, decision: Decision, step: int) -> list[Event]
     for p in decision.proposals:
         if p.parent is not None:
             events.append(Cloned(p.fork, p.parent, p.start))
-        events.append(Proposed(p.fork, p.parent, p.start, p.stop, p.schedule, p.round))
+        events.append(Proposed(p.fork, p.parent, p.start, p.stop, p.schedule, p.round, p.task))
     if not decision.proposals:
         of, value = history.goal.objective.of, None
         if decision.winner is not None:  # raw or averaged weights, whichever ended better

@@ -95,5 +95,8 @@ def _grown(history: History, fork: Fork, of: str, steps: np.ndarray, values: np.
         )
     parent: Trace | None = getattr(history.fork(fork.parent), of) if fork.parent is not None else None
     at = min(fork.start, parent.last_step) if parent is not None else 0
-    name, objective = str(fork.id), history.goal.objective
-    return Trace(steps, values, fork.schedule, parent, at, name=name, objective=objective, failed=failed)
+    name, goal = str(fork.id), history.goal
+    task = goal.tasks[fork.task] if goal.tasks else ""
+    return Trace(
+        steps, values, fork.schedule, parent, at, name=name, task=task, objective=goal.objective, failed=failed
+    )

@@ -34,10 +34,11 @@ class Pace:
 
 @dataclass(eq=False)
 class Job:
-    """An interval to be run; without a task, the state of the untrained run."""
+    """An interval to be run; without a task, the untrained run of the family's task of this number."""
 
     task: Task | None
     target: Path
+    number: int = 0
     crashes: int = 0
     told: int = 0
     second: str = ""  # how far a second attempt has got: "", "requested" or "begun"

@@ -6,7 +6,7 @@ round and remember the state they left, so that a fork that goes on at its worke
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from paceline.errors import InputError, TrainingError
+from paceline.runner.base import Factories
 from paceline.runner.ray.cluster import Cluster
 from paceline.runner.ray.errors import in_words, own_error
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
-from paceline.training import Training
 from paceline.training.randomness import global_state
 
 ray: Any = _ray
@@ -45,7 +45,7 @@ class Pool:
         storage: where they keep checkpoints, if not with the study.
     """
 
-    def __init__(self, cluster: Cluster, make_training: Callable[[], Training], storage: Storage | None) -> None:
+    def __init__(self, cluster: Cluster, make_training: Factories, storage: Storage | None) -> None:
         self.cluster = cluster
         self.starting: dict[Any, Member] = {}
         self.idle: list[Member] = []

@@ -91,7 +91,7 @@ class Round:
     def _begin(self, job: Job, member: Member) -> None:
         origin = job.origin
         state = self.states.get(origin) if origin is not None and origin != member.holds else None
-        stream = member.actor.run.options(num_returns="streaming").remote(job.task, job.target, state)
+        stream = member.actor.run.options(num_returns="streaming").remote(job.task, job.target, state, job.number)
         member.holds = None
         self._running[stream] = Attempt(job, member, time.monotonic())
 

@@ -3,19 +3,18 @@
 The study stays on this machine's file system; what it decides does not depend on who trained what, how often, or where.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner.base import Report, Runner, Task
+from paceline.runner.base import Factories, Report, Runner, Task
 from paceline.runner.ray.cluster import Cluster, Needs
 from paceline.runner.ray.jobs import Job, Pace
 from paceline.runner.ray.pool import Pool
 from paceline.runner.ray.round import Round
 from paceline.runner.ray.states import States
 from paceline.runner.ray.storage import Storage, checked_url, study_storage
-from paceline.training import Training
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Ray(Runner):
     """Runs tasks on a Ray cluster, as many at once as there is room for; the others queue.
 
     Args:
-        make_training: builds one run; called once per worker.
+        make_training: builds one run, called once per worker; or one function for each task of a family.
         cpus: CPUs that one fork needs; a fraction shares one.
         gpus: GPUs that one fork needs; a fraction shares one, None needs none.
         address: of the cluster, as `ray.init` takes it; None is RAY_ADDRESS, a cluster that runs on this machine, or a
@@ -45,7 +44,7 @@ class Ray(Runner):
 
     def __init__(
         self,
-        make_training: Callable[[], Training],
+        make_training: Factories,
         *,
         cpus: float = 1.0,
         gpus: float | None = None,
@@ -69,11 +68,11 @@ class Ray(Runner):
         """How many are there between rounds."""
         return len(self._site.pool.idle) if self._site is not None else 0
 
-    def prepare(self, start: Path) -> None:
+    def prepare(self, start: Path, task: int = 0) -> None:
         """Have a worker make the state of the untrained run: this machine may lack what a training needs."""
         if self._at(start.parent).states.has(start):
             return
-        for report in self._round([Job(None, start)], start.parent):
+        for report in self._round([Job(None, start, task)], start.parent):
             if report.failure:
                 raise TrainingError(f"the untrained run could not be kept: {report.failure}")
 

@@ -8,7 +8,7 @@ these, and what was yielded outlives the worker.
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ from jaxtyping import UInt8
 from ray import cloudpickle
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Report, Task
+from paceline.runner.base import Factories, Report, Task
 from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
-from paceline.training import Training
 from paceline.training.checkpoint import found, pack, unpack, write_checkpoint
 from paceline.training.randomness import restore
 
@@ -49,13 +48,14 @@ class Worker:
             raise
         return str(ray.get_runtime_context().get_node_id())
 
-    def run(self, task: Task | None, target: Path, packed: Any) -> Generator[Any]:
-        """Train through a task from a packed state, None where it is held or in the storage; without a task, begin.
+    def run(self, task: Task | None, target: Path, packed: Any, number: int = 0) -> Generator[Any]:
+        """Train through a task from a packed state, None where it is held or in the storage; without one, begin a run.
 
         Yields steps in lists, then the report, then the packed state it came to unless it failed.
         """
         self._packed = packed
         if task is None:
+            self._local.turn_to(number)
             self._save(self._local.training.state_dict(), target)
             report = Report(0, (), {})
         else:
@@ -100,7 +100,7 @@ class Keeper:
         return np.asarray(np.memmap(found(path), np.uint8, mode="r"))
 
 
-def _read_factory(pickled: bytes) -> Callable[[], Training]:
+def _read_factory(pickled: bytes) -> Factories:
     try:
         return cloudpickle.loads(pickled)
     except Exception as error:
