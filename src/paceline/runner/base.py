@@ -18,6 +18,11 @@ Factory = Callable[[], Training]
 Factories = Factory | Sequence[Factory]  # of one training, or of each task of a family
 
 
+def by_task(make_training: Factories) -> tuple[Factory, ...]:
+    """A factory for each task; a single one is that of the first."""
+    return (make_training,) if callable(make_training) else tuple(make_training)
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One interval of one fork.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Factories, Noted, Report, Runner, Task
+from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
 from paceline.training import Training, load_checkpoint, save_checkpoint
 from paceline.training.protocol import Reseedable
 
@@ -27,7 +27,7 @@ class Local(Runner):
         load: Callable[[Path], dict[str, Any]] = load_checkpoint,
     ) -> None:
         super().__init__()
-        self._factories = (make_training,) if callable(make_training) else tuple(make_training)
+        self._factories = by_task(make_training)
         self.training, self._task = built(self._factories[0]), 0
         self._others: dict[int, Training] = {}
         self._save_state, self._load_state = save, load

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from paceline.errors import InputError, PacelineError, TrainingError
-from paceline.runner.base import Factories, Noted, Report, Runner, Task
+from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
 from paceline.runner.local import Local, built, load_into
 from paceline.training import DeviceBatches, load_checkpoint, save_checkpoint
 from paceline.training.captured import Captured, NotCapturableError, check_capturable
@@ -36,7 +36,6 @@ class _Going:
 
     task: Task
     slot: Captured
-    every: int
     noted: Noted = field(default_factory=Noted)
     failure: str = ""
 
@@ -48,8 +47,8 @@ class _Going:
     @property
     def left(self) -> int:
         """Steps to the next observation; none where it is done or has failed."""
-        done = self.slot.training.done
-        return 0 if self.failure else min(self.task.stop, (done // self.every + 1) * self.every) - done
+        training, task = self.slot.training, self.task
+        return 0 if self.failure else training.next_observed(task.schedule, task.stop) - training.done
 
     def observe(self) -> None:
         """Queue an observation."""
@@ -95,7 +94,7 @@ class Streams(Runner):
         super().__init__()
         if forks is not None and forks < 1:
             raise InputError(f"forks must be 1 or more, got {forks}: leave it out to have as many as fit")
-        self._factories = (make_training,) if callable(make_training) else tuple(make_training)
+        self._factories = by_task(make_training)
         self._make_lane, self._exactly, self._most = lane, forks is not None, forks
         self._slots: dict[int, list[Captured]] = {}  # by task
         self._holds: dict[Path, Captured] = {}
@@ -287,7 +286,7 @@ class Streams(Runner):
             if task.seed is not None:
                 slot.reseed(task.seed)
             slot.begin(task.schedule)
-        return [_Going(t, placed[t.fork], placed[t.fork].training.spacing(t.schedule)) for t in tasks]
+        return [_Going(task, placed[task.fork]) for task in tasks]
 
     def _put(self, slot: Captured, origin: Path) -> None:
         holder = self._holds.get(origin)

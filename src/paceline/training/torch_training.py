@@ -70,7 +70,6 @@ class TorchTraining:
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
         """Train on to step `stop`, yielding raw and averaged values every `every` steps and at `stop`."""
-        every = self.spacing(schedule)
         self._recent.clear()  # they are not in the state: a run that goes on and one that is resumed must see the same
         if self.done == 0 and self.evaluate is not None:
             with self.randomness.taken():
@@ -78,7 +77,7 @@ class TorchTraining:
             yield 0, value
         while self.done < stop:
             with self.randomness.taken():
-                target = min(stop, (self.done // every + 1) * every)
+                target = self.next_observed(schedule, stop)
                 total, count = 0.0, target - self.done
                 while self.done < target:
                     total = total + self._train_step(schedule)
@@ -109,9 +108,10 @@ class TorchTraining:
             self.average.update(self.model)
         return loss.detach().float()  # left where it is: the host need not wait for it
 
-    def spacing(self, schedule: Schedule) -> int:
-        """Steps between observations."""
-        return self.every or max(1, schedule.steps // 200)
+    def next_observed(self, schedule: Schedule, stop: int) -> int:
+        """The step of the next observation: a multiple of `every`, or `stop`."""
+        every = self.every or max(1, schedule.steps // 200)
+        return min(stop, (self.done // every + 1) * every)
 
     @torch.no_grad()
     def _evaluated(self) -> dict[str, float]:
