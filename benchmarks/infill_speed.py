@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from benchmarks._family import BOUNDS, INTERVALS, STEPS, family, observed
 from benchmarks._report import machine, print_results, result, table
 from paceline import Trace, TraceModel
-from paceline.strategy.multitask import Criterion, Effort, MultiTask, Space, first_runs
+from paceline.strategy.multitask import Criterion, Effort, Family, Space, first_runs
 from paceline.strategy.multitask.criterion import Linearised
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def main() -> None:
     for link in chosen.links:
         for tasks, count in [(5, 20), *(tuple(map(int, pair.split(","))) for pair in chosen.growth)]:
             made = runs(tasks, count)
-            strategy = MultiTask(SPACE, tuple(family(tasks)), link=link, effort=effort)
+            strategy = Family(SPACE, tuple(family(tasks)), link=link, effort=effort)
             model, fit, fit_own = seconds(lambda s=strategy, m=made: s.fit(m))
             (choice,), search, search_own = seconds(lambda s=strategy, f=model, m=made: s.propose(f, m))
             agree = [np.nan] * 3

@@ -21,7 +21,7 @@ from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, Trace
 from paceline.problems import Quadratic
 from paceline.strategy.baselines.regression import fit, mean_at, variance_at
-from paceline.strategy.multitask import MultiTask, Run, Space, first_runs
+from paceline.strategy.multitask import Family, Run, Space, first_runs
 
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
 SPACE, BATCH = Space(BOUNDS, STEPS, INTERVALS), 5
@@ -124,8 +124,8 @@ def regress(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[np.
     return best, tried[(deviation * (u * norm.cdf(u) + norm.pdf(u))).argmax()]
 
 
-def strategy(problems: dict[str, Quadratic], seed: int) -> MultiTask:
-    return MultiTask(SPACE, tuple(problems), link="signed", initial=2 * len(problems), seed=seed)
+def strategy(problems: dict[str, Quadratic], seed: int) -> Family:
+    return Family(SPACE, tuple(problems), link="signed", initial=2 * len(problems), seed=seed)
 
 
 def multitask(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:

@@ -129,7 +129,7 @@ def test_a_whole_study_is_the_same_and_goes_on_anywhere(tmp_path: Path, name: st
     assert turn.schedule == side.schedule
     assert turn.value == pytest.approx(side.value, rel=1e-2)
     on_the_host = make(evaluate=name)
-    on_the_host.load_state_dict(torch.load(side.state, map_location="cpu", weights_only=True))
+    on_the_host.load_state_dict(load_checkpoint(side.state))
     assert list(on_the_host.advance(side.schedule, 200)) == []
 
 

@@ -10,7 +10,7 @@ from paceline import Schedule, Trace, TraceModel
 from paceline.errors import InputError
 from paceline.model.paths import Normals
 from paceline.problems import DrawnFamily
-from paceline.strategy.multitask import Criterion, Effort, MultiTask, Run, Space, best_schedules, first_runs
+from paceline.strategy.multitask import Criterion, Effort, Family, Run, Space, best_schedules, first_runs
 from paceline.strategy.multitask.criterion import Linearised
 from paceline.strategy.multitask.optimistic import final_quantiles
 from paceline.traces import LearningRateRange, WarmupStableDecay
@@ -30,8 +30,8 @@ def runs(count: int, link: str = "linear", tasks: tuple[str, ...] = TASKS) -> li
     return found
 
 
-def strategy(link: str = "linear", **settings) -> MultiTask:
-    return MultiTask(SPACE, TASKS, link=link, **{"effort": SMALL, **settings})
+def strategy(link: str = "linear", **settings) -> Family:
+    return Family(SPACE, TASKS, link=link, **{"effort": SMALL, **settings})
 
 
 @pytest.fixture(scope="module", params=["linear", "exponential"])
@@ -190,7 +190,7 @@ def test_both_bases_give_the_model_the_same_controls(base) -> None:
         )
         for i in range(3)
     ]
-    plan = MultiTask(space, ("a",), link="linear", dims=0, effort=SMALL)
+    plan = Family(space, ("a",), link="linear", dims=0, effort=SMALL)
     model = plan.fit(traces)
     np.testing.assert_allclose(model.frame.ahead(schedule, 0).unit_lr, x, atol=1e-9)
     (choice,) = plan.propose(model, traces)
@@ -199,11 +199,11 @@ def test_both_bases_give_the_model_the_same_controls(base) -> None:
 
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="at least one different name"):
-        MultiTask(SPACE, ("a", "a"))
+        Family(SPACE, ("a", "a"))
     with pytest.raises(InputError, match=r"alpha must lie in \(0, 1\), got 1"):
-        MultiTask(SPACE, ("a",), alpha=1.0)
+        Family(SPACE, ("a",), alpha=1.0)
     with pytest.raises(InputError, match=r"draws come in pairs, .* got 8 and 3: pass even numbers"):
-        MultiTask(SPACE, TASKS, link="linear", effort=replace(SMALL, inner=3)).propose(strategy().fit(runs(1)), [])
+        Family(SPACE, TASKS, link="linear", effort=replace(SMALL, inner=3)).propose(strategy().fit(runs(1)), [])
     with pytest.raises(InputError, match="starts are chosen among those screened"):
         Effort(starts=5, screened=2)
     other = TraceModel.fit(runs(2), intervals=10, tasks=1)

@@ -35,7 +35,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class MultiTask:
+class Family:
     """Multi-task tuning.
 
     Args:
