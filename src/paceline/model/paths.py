@@ -171,6 +171,14 @@ class Normals:
         latent, effect = (part.reshape(draws, p, d).transpose(0, 1) for part in white[:, :-1].chunk(2, 1))
         return Normals(latent, effect, white[:, -1])
 
+    def first(self, intervals: int) -> "Normals":
+        """Those of the first intervals."""
+        return Normals(self.latent[..., :intervals], self.effect[..., :intervals], self.start)
+
+    def at(self, index: int) -> "Normals":
+        """Those at one place of the first dimension of draws."""
+        return Normals(self.latent[:, index], self.effect[:, index], self.start[index])
+
     def reshaped(self, *draws: int) -> "Normals":
         """The same normals, the draws in another shape."""
         p, d = self.latent.shape[0], self.latent.shape[-1]

@@ -30,13 +30,18 @@ def canonical(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "
     array([[ 2.,  0.],
            [-1.,  0.]])
     """
+    return embedding @ canonical_axes(embedding) + 0.0
+
+
+def canonical_axes(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "dims dims"]:
+    """The axes of `canonical`, as columns; places of other tasks are shown on the same."""
     if embedding.size == 0:
-        return embedding.copy()
+        return np.eye(embedding.shape[1])
     centred = embedding - embedding.mean(0)
     axes = np.linalg.svd(centred, full_matrices=True)[2].T
     spread = centred @ axes
     signs = np.sign(spread[np.abs(spread).argmax(0), np.arange(spread.shape[1])])
-    return embedding @ (axes * np.where(signs == 0, 1.0, signs)) + 0.0
+    return axes * np.where(signs == 0, 1.0, signs)
 
 
 def with_location(hyper: Hyperparameters, w: Float[Tensor, "dims"]) -> Hyperparameters:

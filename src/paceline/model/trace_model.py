@@ -326,26 +326,33 @@ class TraceModel:
         tasks: "Int[Tensor, '*each'] | None",
         normals: Normals,
         lengths: Float[Tensor, "intervals"],
+        *,
+        start: Trace | None = None,
     ) -> Draw:
-        """Draws of new runs, of several schedules and tasks at once, in scaled units: what strategies search with.
+        """Draws of runs under several schedules and of several tasks at once, in scaled units: for strategies.
 
         Args:
             unit_lr: rates in [0, 1] of the bounds, broadcast over the draws; may require a gradient.
             tasks: numbers of the tasks, broadcast likewise; None where the model has none.
             normals: randomness; their draws are the batch of the result, which begins with that of a conditioned model.
             lengths: of the intervals, in mean intervals (`frame.ahead`).
+            start: the run so far, of which `tasks` is the task; by default new runs.
         """
         given = self.given
         for count in normals.start.shape[len(given.batch) :]:
             given = given.repeated(count)
-        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
-        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
-        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        if start is None:
+            numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
+            law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+            mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+            values, rates = [mean + deviation * normals.start], list[Tensor]()
+        else:
+            values, rates = self._behind(start, self.frame.task_number(start.task), normals.start)
         return draw_path(
             given,
             self.link,
-            values=[mean + deviation * normals.start],
-            rates=[],
+            values=values,
+            rates=rates,
             unit_lr=unit_lr,
             lengths=lengths,
             order=self.frame.cutting.order,

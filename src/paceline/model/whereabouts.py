@@ -1,0 +1,215 @@
+"""Where a new task lies among those known: a distribution of w_new, before its first run and along it.
+
+p(w | runs) is proportional to p(w) p(runs | w): a measure on w (paper, section 4.4) times what the model, with its
+hyperparameters and the known tasks where they are, says of the new task's runs if it lay at w. The second factor is the
+bound of the fit with the task moved there. The distribution is held as places with weights: some drawn from the measure,
+then more from a Gaussian around the best so far, all weighted by p(w) p(runs | w) over the density they came from.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from paceline.errors import InputError
+from paceline.model.linalg import eye, few_threads, lower_solve, tensor, try_cholesky
+from paceline.model.posterior import farthest_points, fit_posterior
+from paceline.model.reading import usable
+from paceline.model.trace_model import TraceModel
+from paceline.traces import Trace
+
+
+NEAREST = 0.1  # no two tasks are taken to be closer than this, in lengthscales of the kernel
+
+
+class Measure(ABC):
+    """Where new tasks may lie, given where the known ones do."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
+        """Places at random."""
+
+    @abstractmethod
+    def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
+        """Up to a constant; -inf outside."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Measure):
+    """N(mean, L L')."""
+
+    name: ClassVar[str] = "gaussian"
+    mean: Float[Tensor, "dims"]
+    chol: Float[Tensor, "dims dims"]
+
+    @classmethod
+    def around(cls, places: Float[Tensor, "n dims"]) -> "Gaussian":
+        """One more like these: their mean and covariance, as wide as so few places ask for."""
+        count, dims = places.shape
+        mean = places.mean(0)
+        scatter = (places - mean).mT @ (places - mean) / max(count - 1, 1)
+        covariance = (1 + 1 / count) * scatter + NEAREST**2 * eye(dims)
+        return cls.of(mean, covariance)
+
+    @classmethod
+    def of(cls, mean: Float[Tensor, "dims"], covariance: Float[Tensor, "dims dims"]) -> "Gaussian":
+        """From its moments."""
+        chol = try_cholesky(covariance)
+        assert chol is not None, "covariances come with something on their diagonal"
+        return cls(mean, chol)
+
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
+        return self.mean + torch.randn(count, len(self.mean), dtype=torch.float64, generator=generator) @ self.chol.mT
+
+    def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
+        e = lower_solve(self.chol, (w - self.mean).mT)
+        return -0.5 * e.square().sum(0) - torch.log(torch.diagonal(self.chol)).sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Hull(Measure):
+    """Uniform over the convex hull of the known tasks, as in the paper."""
+
+    name: ClassVar[str] = "hull"
+    corners: Float[Tensor, "n dims"]
+
+    def __post_init__(self) -> None:
+        count, dims = self.corners.shape
+        flat = count <= dims or np.linalg.matrix_rank((self.corners - self.corners.mean(0)).numpy(), tol=1e-6) < dims
+        if flat:
+            raise InputError(
+                f"the convex hull of {count} tasks has no volume in {dims} dimensions: "
+                'use measure="gaussian", or a family of more tasks'
+            )
+
+    @cached_property
+    def triangles(self) -> Any:
+        """The hull cut into simplices."""
+        from scipy.spatial import Delaunay
+
+        return Delaunay(self.corners.numpy())
+
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
+        corners = self.corners[torch.as_tensor(self.triangles.simplices).long()]  # simplices, dims + 1, dims
+        volumes = torch.det(corners[:, 1:] - corners[:, :1]).abs()  # pyright: ignore
+        chosen = torch.multinomial(volumes, count, replacement=True, generator=generator)
+        gaps = -torch.log(torch.rand(count, corners.shape[1], dtype=torch.float64, generator=generator))
+        return ((gaps / gaps.sum(1, keepdim=True))[..., None] * corners[chosen]).sum(1)
+
+    def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
+        inside: Bool[np.ndarray, "n"] = self.triangles.find_simplex(w.numpy()) >= 0
+        return torch.where(torch.as_tensor(inside), 0.0, -torch.inf).double()
+
+
+MEASURES: dict[str, Any] = {"gaussian": Gaussian.around, "hull": Hull}
+
+
+def measure_of(name: str, model: TraceModel) -> Measure:
+    """The measure of this name over the model's tasks."""
+    if name not in MEASURES:
+        raise InputError(f"measure must be one of {list(MEASURES)}, got {name!r}")
+    return MEASURES[name](model.posterior.hyper.embedding)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whereabouts:
+    """What is known about w_new: places, their weights, and the model with the task at each of them.
+
+    Args:
+        task: its name.
+        places: w.
+        weights: of the places; they sum to one.
+        models: one per place, conditioned on the task's runs so far.
+    """
+
+    task: str
+    places: Float[Tensor, "n dims"]
+    weights: Float[Tensor, "n"]
+    models: tuple[TraceModel, ...]
+
+    @property
+    def mean(self) -> Float[Tensor, "dims"]:
+        """Expected place."""
+        return self.weights @ self.places
+
+    @property
+    def covariance(self) -> Float[Tensor, "dims dims"]:
+        """Of the place."""
+        centred = self.places - self.mean
+        return centred.mT @ (self.weights[:, None] * centred)
+
+    @property
+    def spread(self) -> float:
+        """How uncertain: root mean square distance from the mean."""
+        return float(torch.trace(self.covariance).sqrt())
+
+    def point(self) -> TraceModel:
+        """The model with the task at its most probable place of those that were tried."""
+        return self.models[int(self.weights.argmax())]
+
+    def sample(self, count: int, generator: torch.Generator) -> tuple[TraceModel, ...]:
+        """Models by weight: each as often as its weight says, up to one (systematic resampling)."""
+        offset = float(torch.rand((), dtype=torch.float64, generator=generator))
+        at = (torch.arange(count, dtype=torch.float64) + offset) / count
+        chosen = torch.searchsorted(self.weights.cumsum(0), at).clamp_max(len(self.weights) - 1)
+        return tuple(self.models[int(i)] for i in chosen)
+
+
+def unseen(model: TraceModel, task: str, measure: Measure, count: int, generator: torch.Generator) -> Whereabouts:
+    """What is known before the first run: the measure itself."""
+    places = measure.draw(count, generator)
+    models = tuple(model.with_task(task, w) for w in places)
+    return Whereabouts(task, places, torch.full((count,), 1 / count, dtype=torch.float64), models)
+
+
+def located(
+    model: TraceModel,
+    task: str,
+    runs: Sequence[Trace],
+    measure: Measure,
+    count: int,
+    generator: torch.Generator,
+    *,
+    rounds: int = 3,
+) -> Whereabouts:
+    """What the task's runs say about where it lies, from `count` places in all."""
+    base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
+    proposals: list[Measure] = [measure]
+    places, models = list[Tensor](), list[TraceModel]()
+    weights = torch.ones(0, dtype=torch.float64)
+    with few_threads():
+        for round_ in range(rounds):
+            if round_:
+                known = torch.stack(places)
+                mean = weights @ known
+                centred = known - mean
+                spread = centred.mT @ (weights[:, None] * centred) + 0.01 * eye(known.shape[1])
+                proposals.append(Gaussian.of(mean, 1.5 * spread))
+            for w in proposals[-1].draw(count // rounds, generator):
+                places.append(w)
+                models.append(moved(base, w))
+            known = torch.stack(places)
+            drawn_from = torch.stack([proposal.log_density(known) for proposal in proposals]).logsumexp(0)
+            bounds = tensor(np.array([m.bound for m in models]))
+            weights = torch.softmax(bounds + measure.log_density(known) - drawn_from, 0)
+    return Whereabouts(task, known, weights, tuple(models))
+
+
+def moved(model: TraceModel, w: Float[Tensor, "dims"]) -> TraceModel:
+    """The model with its last task at w: hyperparameters as they are, beliefs solved anew."""
+    hyper = model.posterior.hyper
+    elsewhere = replace(hyper, embedding=torch.cat([hyper.embedding[:-1], w[None]]))
+    inputs = model.frame.inputs(usable(model.segments, model.link))
+    inducing = farthest_points(inputs, model.settings.inducing)
+    posterior = fit_posterior(
+        inputs, model.likelihood, elsewhere, model.posterior.sites, inducing=inducing, centre=model.centre, most=0
+    )
+    return replace(model, given=type(model.given).on_nothing(posterior))

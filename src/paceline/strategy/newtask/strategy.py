@@ -1,0 +1,262 @@
+"""A good start for a new task of a known family (paper, section 4.4), and the step that the paper left open.
+
+`universal` runs the schedule that is best on average over where the task may lie. `probe` spends the first intervals on
+learning where it lies, then runs what is best given that. `dynamic` plans the rest of the run anew at every change
+point, from where the run stands and from all it has shown; either as if the task lay at its most probable place (the
+paper's recipe), or with its place integrated out (ours).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from paceline.errors import InputError
+from paceline.model import TraceModel
+from paceline.model.tasks import canonical_axes
+from paceline.model.whereabouts import Whereabouts, located, measure_of, unseen
+from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.details import rounded
+from paceline.strategy.multitask import Space
+from paceline.strategy.newtask.mixture import Mixture
+from paceline.strategy.rollback import with_rollback
+from paceline.traces import Objective, Schedule, Trace
+
+HOW, PLACE = ("universal", "probe", "dynamic"), ("posterior", "point")
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """How hard to think at a decision.
+
+    Args:
+        places: tried for the new task.
+        models: of these that a plan averages over.
+        draws: of a schedule under each of them.
+        grid, sweeps: rates tried for an interval at once, and how often for each.
+    """
+
+    places: int = 60
+    models: int = 12
+    draws: int = 24
+    grid: int = 9
+    sweeps: int = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewTask(Strategy):
+    """Tune a run of a task that a family's model has not seen.
+
+    Args:
+        model: fitted to the family.
+        space: the schedules searched, those of the family.
+        source: what the model was fitted to, in words and a digest, for the journal.
+        how: "universal", "probe" or "dynamic".
+        place: "posterior" integrates the task's place out, "point" takes the most probable one.
+        measure: where it may lie beforehand: "gaussian", or "hull" as in the paper.
+        probe: intervals at the beginning that are spent on learning where it lies.
+        forks: runs side by side.
+        alpha: quantile of the final value that is maximised; less than 0.5 to be careful. Further forks spread around.
+        look: "final" plans for the end of the run, "next" for that of the next interval, as Algorithm 1 does.
+        thought: how hard to think.
+    """
+
+    model: TraceModel
+    space: Space
+    source: str = ""
+    how: str = "dynamic"
+    place: str = "posterior"
+    measure: str = "gaussian"
+    probe: int = 0
+    forks: int = 1
+    alpha: float = 0.5
+    look: str = "final"
+    thought: Thought = field(default_factory=Thought)
+
+    def __post_init__(self) -> None:
+        for name, known in (("how", HOW), ("place", PLACE), ("look", ("final", "next"))):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} must be one of {list(known)}, got {getattr(self, name)!r}")
+        if not 0 <= self.probe < self.space.intervals:
+            raise InputError(
+                f"a probe takes 0 to {self.space.intervals - 1} of the {self.space.intervals} intervals, "
+                f"got {self.probe}: leave some to use what it shows"
+            )
+        if self.how == "probe" and self.probe == 0:
+            raise InputError("a probe takes at least one interval, got 0: pass probe=, in steps")
+        if self.forks < 1 or (self.forks > 1 and self.how != "dynamic"):
+            raise InputError(f"forks must be 1, or more where they are dynamic, got {self.forks}")
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha must lie in (0, 1), got {self.alpha}")
+        measure_of(self.measure, self.model)
+
+    def objective(self, objective: Objective) -> Objective:
+        """The family's: its model reads nothing else."""
+        return self.model.frame.cutting.objective
+
+    def total_steps(self, goal: Goal) -> int:
+        """All forks to the end; a single run may repeat an interval that failed, if only one."""
+        longest = int(np.diff(self.space.change_points).max())
+        return goal.steps * self.forks + (longest if self.forks == 1 else 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings as plain data."""
+        plain = ("source", "how", "place", "measure", "probe", "forks", "alpha", "look")
+        return {
+            "strategy": "new task",
+            "intervals": self.space.intervals,
+            **{name: getattr(self, name) for name in plain},
+            "thought": asdict(self.thought),
+        }
+
+    def propose(self, history: History) -> Decision:
+        """The next decision; where every fork has failed, a way back."""
+        return with_rollback(history, self.total_steps(history.goal), self._decide)
+
+    def _decide(self, history: History) -> Decision:
+        """The rates of the next interval, or the end."""
+        k, points = history.round, self.space.change_points
+        if k == self.space.intervals:
+            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
+            reason = f"fork {best.id} ended best, at {best.final:.6g} over its last observations"
+            known = self._known(history, self.space.intervals)
+            return Decision(winner=best.id, reasons=(reason, self._lies(known)), details=self._details(known, []))
+        if k < self.probe:
+            return self._probing(history, k)
+        since = {"universal": 0, "probe": self.probe, "dynamic": k}[self.how]
+        known = self._known(history, since)
+        plans = [self._plan(history, known, fork, since) for fork in history.alive or [None]]
+        best = max(plans, key=lambda plan: plan.score)
+        proposals, reasons = list[Proposal](), [self._lies(known)]
+        for i in range(self.forks):
+            alpha = spread_alphas(self.alpha, self.forks)[i]
+            plan = best if i == 0 else self._plan(history, known, best.fork, since, alpha)
+            proposals.append(self._proposal(history, k, best.fork, plan.x[k - since], new=i > 0, number=i))
+            rate = proposals[-1].schedule.multipliers[-1]
+            reasons.append(
+                f"fork {proposals[-1].fork} runs to step {points[k + 1]} at {rate:.3g}, the first of "
+                f"{', '.join(f'{r:.3g}' for r in self.space.lr_range.from_unit(np.array(plan.x[k - since :])))}: "
+                f"the best {alpha:.2g}-quantile of the final value, {plan.value:.6g}"
+            )
+        going = {p.fork for p in proposals}
+        drops = [(f.id, f"fork {best.fork.id} is expected to end better") for f in history.alive if best.fork and f.id not in going]
+        return Decision(tuple(proposals), tuple(drops), reasons=tuple(reasons), details=self._details(known, proposals))
+
+    def _probing(self, history: History, k: int) -> Decision:
+        """The next rate of the most informative beginning; found once, and the same each time it is asked for."""
+        known = self._known(history, 0)
+        t = self.thought
+        models = known.sample(2 * t.models, self._generator(0))
+        mixture = Mixture(models, known.task, self.space)
+        x, share = mixture.best_probe(
+            self.probe, draws=t.draws, grid=t.grid, sweeps=t.sweeps, generator=self._generator(1)
+        )
+        fork = history.alive[0] if history.alive else None
+        proposals = [self._proposal(history, k, fork, float(x[k]), new=i > 0, number=i) for i in range(self.forks)]
+        reason = (
+            f"a probe at {', '.join(f'{r:.3g}' for r in self.space.lr_range.from_unit(x.numpy()))}: {share:.0%} of what "
+            "is uncertain about it is where the task lies"
+        )
+        return Decision(tuple(proposals), reasons=(reason,), details=self._details(known, proposals))
+
+    def _known(self, history: History, intervals: int) -> Whereabouts:
+        """What the first so many intervals of all forks say about where the task lies."""
+        task, measure = history.goal.tasks[0], measure_of(self.measure, self.model)
+        end = int(self.space.change_points[intervals])
+        runs = [cut for trace in history.traces() if intervals and (cut := until(trace, end)) is not None]
+        if not runs:
+            return unseen(self.model, task, measure, self.thought.places, self._generator(2))
+        return located(self.model, task, runs, measure, self.thought.places, self._generator(3 + intervals))
+
+    def _plan(
+        self, history: History, known: Whereabouts, fork: Fork | None, since: int, alpha: float | None = None
+    ) -> "Plan":
+        """The best rates from change point `since` on."""
+        t, generator = self.thought, self._generator(20 + since)
+        models = known.sample(t.models, generator) if self.place == "posterior" else (known.point(),)
+        trace = fork.trace if fork is not None and since else None
+        while trace is not None and trace.steps[0] > self.space.change_points[since]:
+            trace = trace.parent  # a clone that was made later, to go back
+        start = until(trace, int(self.space.change_points[since])) if trace is not None else None
+        x, score = Mixture(models, known.task, self.space, start, since).best_rest(
+            alpha or self.alpha,
+            draws=t.draws * t.models // len(models),
+            grid=t.grid,
+            sweeps=t.sweeps,
+            horizon=1 if self.look == "next" else None,
+            generator=generator,
+        )
+        value = float(self.model.frame.to_user(torch.tensor([score], dtype=torch.float64))[0])
+        return Plan(fork, tuple(x.tolist()), score, value)
+
+    def _proposal(self, history: History, k: int, fork: Fork | None, x: float, *, new: bool, number: int) -> Proposal:
+        """Interval k of a fork, or of a clone of it."""
+        points, rate = self.space.change_points, float(self.space.lr_range.from_unit(np.array([x]))[0])
+        before = list(fork.schedule.multipliers) if fork is not None else []
+        schedule = Schedule([*before, rate], points[: k + 2], self.space.steps, self.space.base)
+        first, last = int(points[k]), int(points[k + 1])
+        if fork is None:
+            return Proposal(number, None, first, last, schedule, history.round + 1)
+        fresh = max(f.id for f in history.forks) + number
+        return Proposal(fresh if new else fork.id, fork.id if new else None, first, last, schedule, history.round + 1)
+
+    def _generator(self, stream: int) -> torch.Generator:
+        return torch.Generator().manual_seed(1_000_003 * stream + 17)
+
+    def _lies(self, known: Whereabouts) -> str:
+        """Where the task lies, in words."""
+        tasks, embedding = self.model.frame.tasks, self.model.posterior.hyper.embedding
+        gaps = (embedding - known.mean).square().sum(1).sqrt()
+        nearest = int(gaps.argmin())
+        return f"{known.task} lies {float(gaps[nearest]):.2g} from {tasks[nearest]}, give or take {known.spread:.2g}"
+
+    def _details(self, known: Whereabouts, proposals: Sequence[Proposal]) -> dict[str, Any]:
+        """The embedding, and the new task in it, on the principal axes of the known tasks."""
+        embedding = self.model.posterior.hyper.embedding.numpy()
+        axes = canonical_axes(embedding)
+        order = known.weights.argsort(descending=True)[:POINTS]
+        return rounded(
+            {
+                "embedding": dict(zip(self.model.frame.tasks, (embedding @ axes).tolist(), strict=True)),
+                "place": {
+                    "mean": known.mean.numpy() @ axes,
+                    "covariance": axes.T @ known.covariance.numpy() @ axes,
+                    "spread": known.spread,
+                    "points": known.places[order].numpy() @ axes,
+                    "weights": known.weights[order].numpy(),
+                },
+            }
+        )
+
+
+POINTS = 40  # places that the journal keeps of a decision
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The rates from now on, and what they are expected to lead to, scaled and in the user's units."""
+
+    fork: Fork | None
+    x: tuple[float, ...]
+    score: float
+    value: float
+
+
+def spread_alphas(alpha: float, forks: int) -> list[float]:
+    """The quantiles of several forks: the wanted one first, then others evenly over (0, 1)."""
+    return [alpha, *((2 * i + 1) / (2 * forks) for i in range(forks) if abs((2 * i + 1) / (2 * forks) - alpha) > 1e-9)][
+        :forks
+    ]
+
+
+def whole_intervals(space: Space, steps: int) -> int:
+    """How many intervals a probe of so many steps takes, rounded up."""
+    return int(np.searchsorted(space.change_points, steps))
+
+
+def until(trace: Trace, step: int) -> Trace | None:
+    """What was observed up to a step, None where that is nothing."""
+    count = int((trace.steps <= step).sum())
+    return trace.head(count) if count else None
