@@ -17,7 +17,8 @@ import torch
 
 from benchmarks._data import search_runs
 from benchmarks._report import machine, mean_and_interval, print_results, result, table
-from paceline import Forecast, Objective, Trace, TraceModel
+from paceline import Objective, Trace, TraceModel
+from paceline.model import Forecast
 from paceline.problems import DrawnFamily
 
 LEVELS = (0.5, 0.9)

@@ -21,7 +21,8 @@ from benchmarks._data import LLM_WARMUP, llm_curves, llm_traces
 from benchmarks._multi_power import Curve
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS
-from paceline import Forecast, Objective, Trace, TraceModel
+from paceline import Objective, Trace, TraceModel
+from paceline.model import Forecast
 from paceline.model.law import LawModel
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from paceline import Forecast, LearningRateRange, Schedule, Trace, TraceModel
+from paceline import LearningRateRange, Schedule, Trace, TraceModel
+from paceline.model import Forecast
 from paceline.problems import train_digits
 
 STEPS, INTERVALS, BOUNDS = 600, 6, LearningRateRange(1e-4, 3e-2)

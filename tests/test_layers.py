@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "training": {"errors", "files", "traces"},
     "runner": {"errors", "files", "traces", "training"},
     "study": {"errors", "files", "traces"},
-    "tuner": {"errors", "traces", "strategy", "runner", "study", "training"},
+    "tuner": {"errors", "traces", "model", "strategy", "runner", "study", "training"},
     "integrations": {"errors", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
     "problems": {"errors", "traces", "model", "training"},
     "views": {"errors", "traces", "study"},

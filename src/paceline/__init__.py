@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from paceline.errors import InputError as InputError
     from paceline.errors import PacelineError as PacelineError
     from paceline.integrations import PaceLR as PaceLR
-    from paceline.model import Forecast as Forecast
     from paceline.model import TraceModel as TraceModel
     from paceline.strategy import Dynamic as Dynamic
     from paceline.study import Study as Study
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from paceline.training import TorchTraining as TorchTraining
     from paceline.tuner import Tuner as Tuner
     from paceline.tuner import tune as tune
+    from paceline.tuner import tune_tasks as tune_tasks
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Dynamic": "strategy",
-    "Forecast": "model",
     "InputError": "errors",
     "LearningRateRange": "traces",
     "Objective": "traces",
@@ -39,6 +38,7 @@ _HOME = {
     "TraceModel": "model",
     "Tuner": "tuner",
     "tune": "tuner",
+    "tune_tasks": "tuner",
 }
 
 __all__ = [*_HOME, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -8,18 +8,14 @@ import csv
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import InputError
 from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
 from paceline.integrations.tensorboard import MARK, Scalars, event_files, read_scalars
-from paceline.strategy import Goal, History
 from paceline.study import Study
-from paceline.traces import LearningRateRange, Objective, Trace
-from paceline.tuner.progress import Progress
+from paceline.traces import Trace
 
 TABLES = {".csv", ".tsv", ".txt"}
 _RUNS = ("run", "run_id", "run_name", "run id", "run name")
@@ -66,14 +62,8 @@ def read_traces(
 
 def _of_study(folder: Path) -> list[Trace]:
     """The forks, by their raw weights where these were observed."""
-    study = Study.open(folder)
-    observed = {of for report in study.reports for of in report.values}
-    of = "raw" if "raw" in observed or not observed else "averaged"
-    settings: dict[str, Any] = study.settings
-    goal = Goal(LearningRateRange.of(settings["lr"]), settings["steps"], Objective(settings.get("mode", "min"), of=of))
-    history = reduce(Progress.after, study.events, Progress(History(goal))).history
     named: dict[str, Trace] = {}
-    for trace in history.traces():
+    for trace in Study.open(folder).traces():
         parent = named[trace.parent.name] if trace.parent is not None else None
         named[trace.name] = replace(trace, name=f"{folder}, fork {trace.name}", parent=parent)
     if not named:

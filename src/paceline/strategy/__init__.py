@@ -3,6 +3,7 @@
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
 from paceline.strategy.dynamic import Dynamic
+from paceline.strategy.multitask import MultiTask
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
 from paceline.strategy.single import Order, SinglePace
 from paceline.strategy.single_run import SingleRun, horizon
@@ -15,6 +16,7 @@ __all__ = [
     "Fork",
     "Goal",
     "History",
+    "MultiTask",
     "Order",
     "Plan",
     "PopulationBasedBandits",

@@ -164,9 +164,13 @@ class Decision:
 
 
 class Strategy(ABC):
-    """How to tune one run; `restarts` says that it may begin from step 0 again later, so that state is kept."""
+    """How to tune one run; `restarts` says that it may begin from step 0 again later, so that state is kept.
+
+    `families` says that it tunes a family of tasks in place of one run.
+    """
 
     restarts: ClassVar[bool] = False
+    families: ClassVar[bool] = False
 
     @abstractmethod
     def propose(self, history: History) -> Decision:

@@ -1,5 +1,6 @@
 """What happened: a study folder with an append-only journal."""
 
+from paceline.study.answers import BestRun, TaskAnswer
 from paceline.study.events import (
     Cloned,
     Created,
@@ -15,6 +16,7 @@ from paceline.study.journal import Journal, read_journal
 from paceline.study.study import Study
 
 __all__ = [
+    "BestRun",
     "Cloned",
     "Created",
     "Decided",
@@ -26,5 +28,6 @@ __all__ = [
     "Observed",
     "Proposed",
     "Study",
+    "TaskAnswer",
     "read_journal",
 ]

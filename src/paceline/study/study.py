@@ -7,15 +7,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from paceline.errors import JournalError
 from paceline.files import write_whole
+from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
 from paceline.study.events import FORMAT, Decided, Event, Failed, Finished, Observed, Proposed
 from paceline.study.journal import read_journal
+from paceline.study.recorded import recorded_traces
+from paceline.traces import Objective, Trace
+from paceline.traces.objective import Of
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
     """What a study folder says. Reading it never changes it, also while it is being written.
+
+    A family of tasks has answers, best runs and an embedding; a study of one run has none of these.
 
     Args:
         path: the folder.
@@ -54,6 +63,32 @@ class Study:
     def reports(self) -> list["Observed | Failed"]:
         """What came back, in order."""
         return [event for event in self.events if isinstance(event, Observed | Failed)]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks that are tuned; empty for a study of one run."""
+        return tuple(self.settings.get("tasks", ()))
+
+    @property
+    def answers(self) -> dict[str, TaskAnswer]:
+        """The schedule for each task of a family and what to expect of it; empty while the study is not over."""
+        return answers_in(self.events)
+
+    @property
+    def best(self) -> dict[str, BestRun]:
+        """The best run of each task of a family that has one so far."""
+        return best_in(self.events)
+
+    @property
+    def embedding(self) -> dict[str, Float[np.ndarray, "dims"]]:
+        """Where the model of a family saw each task: tasks near each other behave alike."""
+        return embedding_in(self.events)
+
+    def traces(self, of: "Of | None" = None) -> list[Trace]:
+        """What was observed, fork by fork; of raw weights where these were observed, unless `of` says otherwise."""
+        observed = {column for report in self.reports for column in report.values}
+        wanted = of or ("raw" if "raw" in observed or not observed else "averaged")
+        return recorded_traces(self.settings, self.events, Objective(self.settings.get("mode", "min"), of=wanted))
 
     def checkpoint(self, fork: int, step: int) -> Path:
         """Where the state of a fork at a step lies, if it is still there."""

@@ -1,7 +1,9 @@
-"""The one loop, by hand with ask and tell (`Tuner`) or driven by a runner (`tune`)."""
+"""The one loop, by hand with ask and tell (`Tuner`) or driven by a runner (`tune`, `tune_tasks`)."""
 
 from paceline.tuner.drive import tune
+from paceline.tuner.families import family_of, known_runs
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
+from paceline.tuner.tasks import tune_tasks
 
-__all__ = ["Result", "Tuner", "tune"]
+__all__ = ["Result", "Tuner", "family_of", "known_runs", "tune", "tune_tasks"]

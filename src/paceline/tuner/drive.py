@@ -50,26 +50,17 @@ def tune(
         on_step: called with (fork, step) as forks go.
     """
     with ExitStack() as stack:
-        doing = stack.enter_context(closing(make_runner(runner, training)))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
-        tuner = Tuner(
-            lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
-        )
-        stack.callback(tuner.close)
-        stack.callback(doing.close)  # before the lock goes, and the folder
-        if (folder / "storage.json").exists() and not doing.reads_storage:
-            raise InputError(
-                f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: go on with it with "
-                "runner='ray' and the same storage"
+
+        def make() -> Tuner:
+            return Tuner(
+                lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
             )
-        doing.stopwatch = tuner.stopwatch
-        if on_step is not None:
-            doing.on_step = on_step
-        while (proposals := tuner.ask()) is not None:
-            run_round(tuner, doing, folder, proposals)
+
+        tuner, doing = driven(stack, training, runner, folder, make, on_step)
         result = tuner.result
         if result.fork is None or result.schedule is None:
-            raise TrainingError(_advice(result, study))
+            raise TrainingError(advice_of(result, study))
         path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
         doing.fetch(path)
         doing.keep_only({path}, path.parent)
@@ -77,10 +68,36 @@ def tune(
         return replace(result, state=state)
 
 
+def driven(
+    stack: ExitStack,
+    training: Factories,
+    runner: "str | Callable[[Factories], Runner]",
+    folder: Path,
+    make_tuner: Callable[[], Tuner],
+    on_step: "Callable[[int, int], None] | None",
+) -> tuple[Tuner, Runner]:
+    """Run a study to its end; tuner and runner are open until the stack is left."""
+    doing = stack.enter_context(closing(make_runner(runner, training)))
+    tuner = make_tuner()
+    stack.callback(tuner.close)
+    stack.callback(doing.close)  # before the lock goes, and the folder
+    if (folder / "storage.json").exists() and not doing.reads_storage:
+        raise InputError(
+            f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: go on with it with "
+            "runner='ray' and the same storage"
+        )
+    doing.stopwatch = tuner.stopwatch
+    if on_step is not None:
+        doing.on_step = on_step
+    while (proposals := tuner.ask()) is not None:
+        run_round(tuner, doing, folder, proposals)
+    return tuner, doing
+
+
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
     """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
     for task in sorted({p.task for p in proposals if p.start == 0}):
-        runner.prepare(checkpoint_path(folder, task, 0), task)
+        _prepare(tuner, runner, folder, task)
     runner.keep_only(_needed(folder, tuner, proposals), folder / "checkpoints")
     waiting = {p.fork: p for p in proposals}
     for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
@@ -91,6 +108,16 @@ def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Propos
         tuner.tell(p, report.steps, report.values)
         if waiting:
             runner.keep_only(_needed(folder, tuner, list(waiting.values())), folder / "checkpoints")
+
+
+def _prepare(tuner: Tuner, runner: Runner, folder: Path, task: int) -> None:
+    """See that the start of a task is there; of a family, say which one cannot be built."""
+    try:
+        runner.prepare(checkpoint_path(folder, task, 0), task)
+    except TrainingError as error:
+        if not tuner.goal.tasks:
+            raise
+        raise TrainingError(f"task {tuner.goal.tasks[task]!r}: {error}") from error.__cause__
 
 
 def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
@@ -115,7 +142,7 @@ def _task(folder: Path, p: Proposal, history: History) -> Task:
     return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start, p.task)
 
 
-def _advice(result: Result, study: "str | Path | None") -> str:
+def advice_of(result: Result, study: "str | Path | None") -> str:
     """Why nobody won, in the forks' own words, and where to look."""
     said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
     forks = f"; what the forks said: {said}" if said else ""

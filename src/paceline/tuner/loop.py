@@ -12,17 +12,18 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, Proposal, Strategy, horizon
-from paceline.study import Created, Decided, Event, Failed, Journal, Observed
+from paceline.strategy import Goal, History, MultiTask, Proposal, Strategy, horizon
+from paceline.study import Created, Decided, Event, Failed, Journal, Observed, Study
+from paceline.study.known import digest, write_known
 from paceline.study.study import read_settings, write_settings
-from paceline.traces import LearningRateRange, Objective
+from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.tuner.progress import Progress, consequences, is_whole
 from paceline.tuner.reports import Columns, Values, checked, first_bad
 from paceline.tuner.result import Result, remark
 
 
 class Tuner:
-    """Tunes one run by ask and tell.
+    """Tunes one run by ask and tell, or a family of tasks.
 
     Args:
         lr: lower and upper bound of the rate.
@@ -33,6 +34,7 @@ class Tuner:
         study: folder to keep the study in; an existing one is continued.
         seed: of everything random.
         on_event: called with every new event.
+        tasks: names of the tasks of a family, for `MultiTask`; `task_of(proposal)` says which one to run.
 
     >>> tuner = Tuner(lr=(1e-4, 1e-1), steps=400, cost=1.5)
     >>> while (proposals := tuner.ask()) is not None:
@@ -55,15 +57,25 @@ class Tuner:
         study: "str | Path | None" = None,
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
+        tasks: Sequence[str] = (),
     ) -> None:
         if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or leave it out")
-        self.strategy = horizon(cost) if strategy is None else strategy
+        if strategy is None:
+            strategy = MultiTask() if tasks else horizon(cost)
+        if bool(tasks) != strategy.families:
+            raise InputError(
+                "a family of tasks needs both their names and a strategy for families, got "
+                f"{f'{len(tasks)} tasks' if tasks else 'no tasks'} and {type(strategy).__name__}: "
+                "pass tasks=[...] with MultiTask(), and no tasks with others"
+            )
+        self.strategy = strategy
         wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
-        self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed)
+        self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed, tuple(tasks))
         self.total_steps = self.strategy.total_steps(self.goal)
         self.stopwatch = Stopwatch("training", "decide", "journal", "checkpoint")
         self._progress = Progress(History(self.goal))
+        self._events = list[Event]()
         self._handed: set[Proposal] = set()
         self._warned = False
         self._on_event = on_event
@@ -86,6 +98,10 @@ class Tuner:
         fresh = [p for p in self._progress.open.values() if p not in self._handed]
         self._handed.update(fresh)
         return fresh
+
+    def task_of(self, proposal: Proposal) -> str:
+        """The name of the task that a proposal is a run of; empty where there is no family."""
+        return self.goal.tasks[proposal.task] if self.goal.tasks else ""
 
     def tell(self, proposal: Proposal, steps: Sequence[int], values: Values) -> None:
         """Report what a proposal observed: steps in (start, stop], and a value for each; raw, averaged or both."""
@@ -113,6 +129,16 @@ class Tuner:
             return Result(None, None, None, end.of, self.history, self._progress.advice, seconds=seconds)
         fork = self.history.fork(end.fork)
         return Result(fork.schedule, end.value, fork.id, end.of, self.history, remark(fork), seconds=seconds)
+
+    @property
+    def study(self) -> Study:
+        """The study so far, as it would be read from its folder: answers, best runs and traces of a family."""
+        folder = Path() if self._journal is None else self._journal.path.parent
+        return Study(folder, json.loads(json.dumps(self._settings())), tuple(self._events))
+
+    @property
+    def _known(self) -> tuple[Trace, ...]:
+        return self.strategy.known if isinstance(self.strategy, MultiTask) else ()
 
     def close(self) -> None:
         """Release the study folder."""
@@ -156,6 +182,7 @@ class Tuner:
             with self.stopwatch.on("journal"):
                 self._journal.append(event)
         self._progress = self._progress.after(event)
+        self._events.append(event)
         if self._on_event is not None:
             self._on_event(event)
 
@@ -192,6 +219,7 @@ class Tuner:
         for event in events:
             try:
                 self._progress = self._progress.after(event)
+                self._events.append(event)
             except InputError as error:
                 raise JournalError(
                     f"an event ({event.event}) does not follow from those before it, {error}: "
@@ -207,6 +235,8 @@ class Tuner:
             elif isinstance(first, Created):  # the journal knows them too
                 self._check_settings(folder, first.settings)
             if not (folder / "study.json").exists():
+                if self._known:
+                    write_known(folder, self._known)
                 write_settings(folder, self._settings(), self.goal.seed)
         except Exception:
             journal.close()
@@ -223,8 +253,10 @@ class Tuner:
             )
 
     def _settings(self) -> dict[str, Any]:
-        goal = self.goal
+        goal, known = self.goal, self._known
         return {
+            **({"tasks": list(goal.tasks)} if goal.tasks else {}),
+            **({"known": {"runs": len(known), "digest": digest(known)}} if known else {}),
             "lr": [goal.lr_range.low, goal.lr_range.high],
             "steps": goal.steps,
             "mode": goal.objective.mode,

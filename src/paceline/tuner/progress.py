@@ -49,7 +49,7 @@ class Progress:
             case Observed() | Failed():
                 if event.fork not in self.open:
                     raise InputError(f"fork {event.fork} reports without a proposal")
-                fork = reported(self.history, self.open[event.fork], event)
+                fork = reported(self.history, event)
                 rest = {number: p for number, p in self.open.items() if number != event.fork}
                 return replace(self, history=self.history.with_fork(fork), open=rest)
             case Finished():

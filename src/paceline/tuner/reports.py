@@ -9,6 +9,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.strategy import Fork, History, Proposal
 from paceline.study import Failed, Observed
+from paceline.study.recorded import column, kept
 from paceline.traces import Trace
 from paceline.traces.trace import is_sound
 
@@ -47,12 +48,12 @@ def first_bad(steps: tuple[int, ...], columns: Columns) -> int | None:
     )
 
 
-def reported(history: History, proposal: Proposal, event: "Observed | Failed") -> Fork:
+def reported(history: History, event: "Observed | Failed") -> Fork:
     """The fork with what it observed; a failed one ends with a value that is not finite."""
     fork, of = history.fork(event.fork), history.goal.objective.of
-    trace = _grown(history, fork, "trace", *_kept(proposal, event, column(event.values, of)))
+    trace = _grown(history, fork, "trace", *kept(event, column(event.values, of)))
     same = of == "raw" or "raw" not in event.values
-    raw = trace if same else _grown(history, fork, "raw", *_kept(proposal, event, event.values["raw"]))
+    raw = trace if same else _grown(history, fork, "raw", *kept(event, event.values["raw"]))
     return replace(
         fork,
         trace=trace,
@@ -62,24 +63,6 @@ def reported(history: History, proposal: Proposal, event: "Observed | Failed") -
         alive=isinstance(event, Observed),
         failure=event.reason if isinstance(event, Failed) else "",
     )
-
-
-def _kept(
-    proposal: Proposal, event: "Observed | Failed", values: Sequence[float]
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Steps and values up to where a run failed, and whether it did."""
-    steps, observed = np.array(event.steps, dtype=int), np.array(values)
-    if isinstance(event, Observed):
-        return steps, observed, False
-    sound = is_sound(observed)
-    count = len(observed) if sound.all() else int(np.argmin(sound))
-    after = int(steps[count - 1]) if count else proposal.start
-    return np.append(steps[:count], max(event.step, after + 1)), np.append(observed[:count], np.nan), True
-
-
-def column(values: Columns, of: str) -> tuple[float, ...]:
-    """The values of these weights, or of the others where there are none."""
-    return values.get(of) or next(iter(values.values()), ())
 
 
 def _grown(history: History, fork: Fork, of: str, steps: np.ndarray, values: np.ndarray, failed: bool) -> Trace:

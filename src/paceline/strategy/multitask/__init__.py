@@ -5,6 +5,7 @@ from paceline.strategy.multitask.family import Answer, Family
 from paceline.strategy.multitask.infill import Choice, Effort, next_run
 from paceline.strategy.multitask.optimistic import best_schedules
 from paceline.strategy.multitask.space import Run, Space, first_runs
+from paceline.strategy.multitask.strategy import MultiTask
 
 __all__ = [
     "Answer",
@@ -12,6 +13,7 @@ __all__ = [
     "Criterion",
     "Effort",
     "Family",
+    "MultiTask",
     "Run",
     "Space",
     "best_schedules",

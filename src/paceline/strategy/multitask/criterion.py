@@ -35,6 +35,7 @@ class Criterion:
         outer: normals of the candidate's draws.
         inner: normals of the reference runs given each of these.
         alone: normals of the reference runs, for J.
+        tasks: number of the task of each reference schedule.
     """
 
     model: TraceModel
@@ -43,6 +44,7 @@ class Criterion:
     outer: Normals
     inner: Normals
     alone: Normals
+    tasks: Int[Tensor, "tasks"]
 
     @classmethod
     def of(
@@ -55,27 +57,30 @@ class Criterion:
         inner: int,
         generator: torch.Generator,
         alone: int = 256,
+        tasks: "Int[Tensor, 'tasks'] | None" = None,
     ) -> "Criterion":
         """Fix the normals: so many draws of a candidate, and of each reference run given each of them.
 
         Both come in opposite pairs, and those of candidates have unit second moments where there are enough of them:
         the effect of a run that acts linearly is then exact. An outer draw has 2 p d + 1 normals: p latents with their
-        random effects on d intervals, and where the run starts.
+        random effects on d intervals, and where the run starts. `tasks` are those of the reference; all by default.
         """
         if outer < 2 or outer % 2 or inner < 4 or inner % 2:
             raise InputError(
                 f"draws come in pairs, at least one of candidates and two of reference runs, got {outer} and {inner}: "
                 "pass even numbers"
             )
-        p, d, tasks = model.link.latents, len(lengths), len(reference)
+        p, d, count = model.link.latents, len(lengths), len(reference)
         half = Normals.of(p, outer // 2, d, generator).with_unit_moments()
-        given = Normals.of(p, inner // 2 * tasks, d, generator).reshaped(inner // 2, tasks)
-        free = Normals.of(p, alone * tasks, d, generator).reshaped(alone, tasks)
-        return cls(model, reference, lengths, half.joined(half.opposite()), given.joined(given.opposite()), free)
+        given = Normals.of(p, inner // 2 * count, d, generator).reshaped(inner // 2, count)
+        free = Normals.of(p, alone * count, d, generator).reshaped(alone, count)
+        numbers = torch.arange(count) if tasks is None else tasks
+        outers, inners = half.joined(half.opposite()), given.joined(given.opposite())
+        return cls(model, reference, lengths, outers, inners, free, numbers)
 
     def current(self) -> Float[Tensor, ""]:
         """J."""
-        drawn = self.model.draw_new(self.reference.T, self._tasks(), self.alone, self.lengths)
+        drawn = self.model.draw_new(self.reference.T, self.tasks, self.alone, self.lengths)
         return drawn.values[..., -1].var(0).mean()
 
     def gain(
@@ -86,7 +91,7 @@ class Criterion:
         drawn = self.model.draw_new(x.T[..., None], tasks[:, None], self.outer.for_each(count), self.lengths)
         known = self.model.condition_on(drawn)
         normals = self.inner.for_each(count, outer)
-        y = known.draw_new(self.reference.T, self._tasks(), normals, self.lengths).values[..., -1]
+        y = known.draw_new(self.reference.T, self.tasks, normals, self.lengths).values[..., -1]
         y = y.reshape(count, outer, 2, pairs, -1).mean(2)  # candidates, outer, pairs, tasks
         expected = y.mean(2)
         # Var(E[y | run]) = Var over runs of the mean over pairs, less what the mean of so few pairs adds to it
@@ -99,9 +104,6 @@ class Criterion:
     ) -> Float[Tensor, "candidates"]:
         """E Jbar of each candidate; differentiable in x."""
         return self.current().detach() - self.gain(x, tasks)
-
-    def _tasks(self) -> Int[Tensor, "tasks"]:
-        return torch.arange(len(self.reference))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,14 +122,19 @@ class Linearised:
 
     @classmethod
     def of(
-        cls, model: TraceModel, reference: Float[Tensor, "tasks intervals"], lengths: Float[Tensor, "intervals"]
+        cls,
+        model: TraceModel,
+        reference: Float[Tensor, "tasks intervals"],
+        lengths: Float[Tensor, "intervals"],
+        tasks: "Int[Tensor, 'tasks'] | None" = None,
     ) -> "Linearised":
         """Linearise around the reference schedules."""
         count, d = reference.shape
         none = Normals.none(model.link.latents, d, count)
         e = none.latent.requires_grad_()
         with torch.enable_grad():
-            drawn = model.draw_new(reference.T, torch.arange(count), Normals(e, none.effect, none.start), lengths)
+            numbers = torch.arange(count) if tasks is None else tasks
+            drawn = model.draw_new(reference.T, numbers, Normals(e, none.effect, none.start), lengths)
             (slopes,) = torch.autograd.grad(drawn.values[:, -1].sum(), e)
         return cls(model, lengths, drawn.inputs.detach(), slopes)
 

@@ -14,9 +14,11 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model import Link, TraceModel
 from paceline.model.linalg import few_threads
+from paceline.model.links import link_of
 from paceline.model.paths import Normals
 from paceline.strategy.multitask.infill import Choice, Effort, next_run
 from paceline.strategy.multitask.optimistic import best_schedules, final_quantiles
+from paceline.strategy.multitask.reading import readable
 from paceline.strategy.multitask.space import Run, Space, first_runs
 from paceline.traces import Schedule, Trace
 
@@ -40,7 +42,7 @@ class Family:
 
     Args:
         space: the schedules searched.
-        tasks: names of the tasks.
+        tasks: names of the tasks that are tuned.
         initial: N_0, first runs by Latin hypercube; by default one for each task.
         alpha: quantile of the optimistic set.
         answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
@@ -48,6 +50,7 @@ class Family:
         link, order: as in `TraceModel.fit`.
         seed: of everything drawn.
         effort: how hard to search.
+        others: tasks that are known by runs made before, and inform these; nothing is proposed or answered for them.
     """
 
     space: Space
@@ -60,10 +63,12 @@ class Family:
     order: int = 1
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(set(self.tasks)) != len(self.tasks) or not self.tasks:
-            raise InputError(f"tasks must be at least one different name, got {list(self.tasks)}: rename them")
+        names = (*self.tasks, *self.others)
+        if len(set(names)) != len(names) or not self.tasks:
+            raise InputError(f"tasks must be at least one different name, got {list(names)}: rename them")
         for name in ("alpha", "answer_alpha"):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
@@ -73,35 +78,51 @@ class Family:
         return first_runs(self.space, self.tasks, self.initial or len(self.tasks), self.seed)
 
     def fit(self, traces: Sequence[Trace]) -> TraceModel:
-        """The trace model of the runs so far, cut and scaled as the space says."""
-        unknown = {trace.task for trace in traces} - set(self.tasks)
+        """The trace model of the runs so far, cut and scaled as the space says; failed ones stood still."""
+        names = (*self.tasks, *self.others)
+        unknown = {trace.task for trace in traces} - set(names)
         if unknown:
-            raise InputError(f"expected runs of the tasks {list(self.tasks)}, got {sorted(unknown)}: name their task")
+            raise InputError(f"expected runs of the tasks {list(names)}, got {sorted(unknown)}: name their task")
         model = TraceModel.fit(
-            traces,
+            readable(traces, self.space, signed=link_of(self.link).signed),
             intervals=self.space.change_points,
             link=self.link,
             order=self.order,
             tasks=self.dims,
             lr=self.space.lr_range,
         )
-        for task in self.tasks:  # one without runs yet: at the centre of the prior
+        for task in names:  # one without runs yet: at the centre of the prior
             if task not in model.frame.tasks:
                 model = model.with_task(task, np.zeros(self.dims))
         return model
 
     def propose(
-        self, model: TraceModel, made: Sequence[Trace], *, under_way: Sequence[Run] = (), count: int = 1
+        self,
+        model: TraceModel,
+        made: Sequence[Trace],
+        *,
+        under_way: Sequence[Run] = (),
+        count: int = 1,
+        among: "Sequence[str] | None" = None,
     ) -> tuple[Choice, ...]:
-        """The next runs, each as if those before it, and those under way, had gone as expected."""
+        """The next runs, each as if those before it, and those under way, had gone as expected; `among` these tasks."""
+        numbers = [model.frame.tasks.index(task) for task in among or self.tasks]
         for run in under_way:
             model = self.fantasy(model, run)
         choices = list[Choice]()
         for i in range(count):
             generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
-            starts = self._run_before(model, made)
+            starts = self._run_before(model, made, len(numbers))
             choices.append(
-                next_run(model, self.space, alpha=self.alpha, effort=self.effort, starts=starts, generator=generator)
+                next_run(
+                    model,
+                    self.space,
+                    alpha=self.alpha,
+                    effort=self.effort,
+                    starts=starts,
+                    generator=generator,
+                    tasks=numbers,
+                )
             )
             model = self.fantasy(model, choices[-1].run)
         return tuple(choices)
@@ -118,28 +139,32 @@ class Family:
         """The best schedule for each task, with what it is expected to reach."""
         lengths, order = self.space.lengths(model), alpha or self.answer_alpha
         generator = torch.Generator().manual_seed(self.seed)
+        numbers = [model.frame.tasks.index(task) for task in self.tasks]
         with few_threads():
             x = best_schedules(
                 model,
                 order,
                 lengths,
-                starts=self._run_before(model, made),
+                starts=self._run_before(model, made, len(numbers)),
                 draws=2 * self.effort.draws,
                 grid=self.effort.grid,
                 sweeps=self.effort.sweeps + 1,
                 generator=generator,
+                tasks=numbers,
             )
             normals = Normals.of(model.link.latents, 1000, self.space.intervals, generator)
-            tasks = torch.arange(len(x))
+            tasks = torch.tensor(numbers)
             with torch.no_grad():
                 levels = [final_quantiles(model, a, x, tasks, lengths, normals) for a in (0.05, 0.5, 0.95)]
         users = model.frame.to_user(torch.stack(levels, -1))
         return {
             task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
-            for m, (task, (low, middle, high)) in enumerate(zip(model.frame.tasks, users, strict=True))
+            for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, users, strict=True))
         }
 
-    def _run_before(self, model: TraceModel, made: Sequence[Trace]) -> "Float[Tensor, 'starts tasks intervals'] | None":
+    def _run_before(
+        self, model: TraceModel, made: Sequence[Trace], tasks: int
+    ) -> "Float[Tensor, 'starts tasks intervals'] | None":
         """The schedule of each task's best run so far, as a start for every task."""
         best = dict[str, Trace]()
         sign = model.frame.cutting.objective.sign
@@ -149,7 +174,5 @@ class Family:
                 best[trace.task] = trace
         if not best:
             return None
-        middles = (self.space.change_points[:-1] + self.space.change_points[1:]) // 2
-        rows = [self.space.lr_range.to_unit(trace.schedule.multiplier(middles)) for trace in best.values()]
-        x = torch.tensor(np.array(rows), dtype=torch.float64).clamp(0, 1)
-        return x[:, None].expand(-1, len(model.frame.tasks), -1)
+        x = torch.tensor(np.array([self.space.x_of(t.schedule) for t in best.values()]), dtype=torch.float64)
+        return x.clamp(0, 1)[:, None].expand(-1, tasks, -1)

@@ -7,6 +7,7 @@ criterion of few draws, all at once; where that leads is compared by the criteri
 known beforehand and reported.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -63,10 +64,10 @@ class Choice:
 
     Args:
         run: task and schedule.
-        reference: the optimistic set, one x per task in the model's order.
+        reference: the optimistic set, one x per task that can be run, in the order they were given in.
         before: J, in squared scaled units.
         after: E Jbar of the run.
-        rivals: the best E Jbar of each task.
+        rivals: the best E Jbar of each of these tasks.
         cost: intervals drawn for the decision.
     """
 
@@ -86,6 +87,7 @@ def next_run(
     effort: "Effort | None" = None,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
     generator: torch.Generator,
+    tasks: "Sequence[int] | None" = None,
 ) -> Choice:
     """The most informative run about the optimistic set.
 
@@ -96,9 +98,11 @@ def next_run(
         effort: how hard to search.
         starts: schedules that compete for the optimistic set (`best_schedules`).
         generator: source of randomness.
+        tasks: numbers of the tasks that can be run and are to be learnt about; all by default.
     """
     effort = effort or Effort()
-    lengths, count = space.lengths(model), len(model.frame.tasks)
+    numbers = torch.tensor(range(len(model.frame.tasks)) if tasks is None else tasks)
+    lengths, count = space.lengths(model), len(numbers)
     with few_threads():
         reference = best_schedules(
             model,
@@ -109,37 +113,42 @@ def next_run(
             grid=effort.grid,
             sweeps=effort.sweeps,
             generator=generator,
+            tasks=tasks,
         )
         fine, rough = (
-            Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator)
+            Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator, tasks=numbers)
             for outer in (effort.outer, effort.rough)
         )
-        tasks = torch.arange(count).repeat_interleave(effort.starts)
-        begin = screened(Linearised.of(model, reference, lengths), reference, effort, generator)
-        x = descend(rough, begin, tasks, effort.moves)
+        owners = numbers.repeat_interleave(effort.starts)
+        begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
+        x = descend(rough, begin, owners, effort.moves)
         with torch.no_grad():
             before = fine.current()
-            scores = before - torch.cat([fine.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(len(x))])
+            scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[tasks == m].min()) for m in range(count))
-    run = Run(model.frame.tasks[int(tasks[best])], as_floats(x[best]))
+    rivals = tuple(float(scores[owners == m].min()) for m in numbers)
+    run = Run(model.frame.tasks[int(owners[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
 
 def screened(
-    criterion: Linearised, reference: Float[Tensor, "tasks intervals"], effort: Effort, generator: torch.Generator
+    criterion: Linearised,
+    reference: Float[Tensor, "tasks intervals"],
+    effort: Effort,
+    generator: torch.Generator,
+    tasks: Int[Tensor, "tasks"],
 ) -> Float[Tensor, "chosen intervals"]:
     """For each task the most promising of many candidates: at random, near the reference schedules, and these."""
     count, d = reference.shape
     found = list[Tensor]()
     near = max(0, (effort.screened - count) // 2)
-    for task in range(count):
+    for task in tasks:
         anywhere = torch.rand(max(0, effort.screened - count - near), d, dtype=torch.float64, generator=generator)
         which = torch.randint(count, (near,), generator=generator)
         noise = 0.15 * torch.randn(near, d, dtype=torch.float64, generator=generator)
         x = torch.cat([reference, (reference[which] + noise).clamp(0, 1), anywhere])
         with torch.no_grad():
-            gain = criterion.gain(x, torch.full((len(x),), task))
+            gain = criterion.gain(x, task.expand(len(x)))
         found.append(x[gain.topk(effort.starts).indices])
     return torch.cat(found)
 

@@ -7,6 +7,8 @@ since what looks best at the end of an interval need not be best at the end of t
 all schedules.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -44,6 +46,7 @@ def best_schedules(
     grid: int = 9,
     sweeps: int = 2,
     generator: torch.Generator,
+    tasks: "Sequence[int] | None" = None,
 ) -> Float[Tensor, "tasks intervals"]:
     """x for each task of the model, in their order.
 
@@ -56,9 +59,11 @@ def best_schedules(
         grid: values of x_k that are tried at once; each sweep tries them closer around the best.
         sweeps: over all intervals.
         generator: source of randomness.
+        tasks: numbers of the tasks that are asked for; all by default.
     """
-    d, count = len(lengths), len(model.frame.tasks)
-    tasks = torch.arange(count)
+    numbers = torch.tensor(range(len(model.frame.tasks)) if tasks is None else tasks)
+    d, count = len(lengths), len(numbers)
+    rows = torch.arange(count)
     normals = Normals.of(model.link.latents, draws, d, generator)
 
     def choose(x: Tensor, k: int, values: Tensor, stop: int) -> Tensor:
@@ -66,9 +71,9 @@ def best_schedules(
         tried = x[:, None, :stop].repeat(1, values.shape[1], 1)
         tried[:, :, k] = values
         flat = tried.reshape(-1, stop)
-        score = final_quantiles(model, alpha, flat, tasks.repeat_interleave(values.shape[1]), lengths, normals)
+        score = final_quantiles(model, alpha, flat, numbers.repeat_interleave(values.shape[1]), lengths, normals)
         best = score.reshape(count, -1).argmax(1)
-        return torch.cat([tried[tasks, best], x[:, stop:]], 1)
+        return torch.cat([tried[rows, best], x[:, stop:]], 1)
 
     with torch.no_grad():
         even = torch.linspace(0, 1, grid, dtype=torch.float64).expand(count, grid)
@@ -76,9 +81,9 @@ def best_schedules(
         for k in range(d):
             x = choose(x, k, even, k + 1)
         known = x[None] if starts is None else torch.cat([x[None], starts])
-        flat, owner = known.reshape(-1, d), tasks.repeat(len(known))
+        flat, owner = known.reshape(-1, d), numbers.repeat(len(known))
         score = final_quantiles(model, alpha, flat, owner, lengths, normals).reshape(-1, count)
-        x = known[score.argmax(0), tasks]
+        x = known[score.argmax(0), rows]
         reach = 0.5
         for _ in range(sweeps):
             around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)

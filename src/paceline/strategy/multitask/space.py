@@ -6,6 +6,7 @@ own control, so that what a model says of x it says of the schedule.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.traces import LearningRateRange, Schedule
-from paceline.traces.shapes import Shape
+from paceline.traces.shapes import Shape, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class Space:
         """The schedule of some x."""
         unit = np.clip(np.asarray(x, dtype=float), 0.0, 1.0)
         return Schedule(self.lr_range.from_unit(unit), self.change_points, self.steps, self.base)
+
+    def x_of(self, schedule: Schedule) -> Float[np.ndarray, "intervals"]:
+        """The x that comes nearest to a schedule: its mean control over each interval, which may lie outside [0, 1]."""
+        multiplied = schedule.tuned_base is not None and schedule.base == shape_of(self.base)
+        means = [schedule.mean_log10(int(a), int(b), of_multiplier=multiplied) for a, b in pairwise(self.change_points)]
+        return self.lr_range.log10_to_unit(np.array(means))
 
     def lengths(self, model: TraceModel) -> Float[Tensor, "intervals"]:
         """Lengths of the intervals as the model sees them, from where runs are first observed."""

@@ -1,0 +1,91 @@
+"""known.jsonl: runs of other studies that a family was begun with, copied so that the study needs nothing but itself.
+
+One trace a line, a clone after the run it was cloned from, whose line it names as `parent`.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import JournalError
+from paceline.files import write_whole
+from paceline.traces import Objective, Schedule, Trace
+
+FILE = "known.jsonl"
+
+
+def with_parents(traces: Sequence[Trace]) -> list[Trace]:
+    """The traces, each after those it was cloned from, which are added where they are missing."""
+    found: dict[int, Trace] = {}
+    for trace in traces:
+        line = [trace]
+        while line[-1].parent is not None:
+            line.append(line[-1].parent)
+        for each in reversed(line):
+            found.setdefault(id(each), each)
+    return list(found.values())
+
+
+def to_lines(traces: Sequence[Trace]) -> bytes:
+    """The file's content."""
+    whole = with_parents(traces)
+    numbers = {id(trace): i for i, trace in enumerate(whole)}
+    return b"".join(json.dumps(_plain(trace, numbers), allow_nan=False).encode() + b"\n" for trace in whole)
+
+
+def digest(traces: Sequence[Trace]) -> str:
+    """What tells these runs from others."""
+    return hashlib.sha256(to_lines(traces)).hexdigest()[:16]
+
+
+def write_known(folder: Path, traces: Sequence[Trace]) -> None:
+    """Copy the runs into a study."""
+    write_whole(folder / FILE, lambda file: file.write(to_lines(traces)))
+
+
+def read_known(folder: Path, expected: str | None = None) -> list[Trace]:
+    """The runs that were copied into a study, none where there are none; `expected` is their digest."""
+    path, found = folder / FILE, list[Trace]()
+    if not path.exists() and expected is None:
+        return []
+    try:
+        for line in path.read_text().splitlines():
+            found.append(_trace(json.loads(line), found))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise JournalError(f"{path} cannot be read ({error}): it was removed or damaged, restore it") from error
+    if expected is not None and digest(found) != expected:
+        raise JournalError(f"{path} is not what the study was begun with: it was edited, restore it")
+    return found
+
+
+def _plain(trace: Trace, numbers: dict[int, int]) -> dict[str, Any]:
+    objective = trace.objective
+    return {
+        "task": trace.task,
+        "name": trace.name,
+        "parent": None if trace.parent is None else numbers[id(trace.parent)],
+        "fork_step": trace.fork_step,
+        "schedule": trace.schedule.to_json(),
+        "objective": [objective.mode, objective.transform, objective.of],
+        "failed": trace.failed,
+        "steps": trace.steps.tolist(),
+        "values": [value if np.isfinite(value) else None for value in trace.values.tolist()],
+    }
+
+
+def _trace(data: dict[str, Any], before: list[Trace]) -> Trace:
+    return Trace(
+        np.array(data["steps"]),
+        np.array([np.nan if value is None else value for value in data["values"]], dtype=float),
+        Schedule.from_json(data["schedule"]),
+        None if data["parent"] is None else before[int(data["parent"])],
+        data["fork_step"],
+        task=data["task"],
+        name=data["name"],
+        objective=Objective(*data["objective"]),
+        failed=data["failed"],
+    )
