@@ -24,7 +24,6 @@ from paceline.model.reading import usable
 from paceline.model.trace_model import TraceModel
 from paceline.traces import Trace
 
-
 NEAREST = 0.1  # no two tasks are taken to be closer than this, in lengthscales of the kernel
 
 

@@ -4,6 +4,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.multitask import MultiTask
+from paceline.strategy.newtask import NewTask
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
 from paceline.strategy.single import Order, SinglePace
 from paceline.strategy.single_run import SingleRun, horizon
@@ -17,6 +18,7 @@ __all__ = [
     "Goal",
     "History",
     "MultiTask",
+    "NewTask",
     "Order",
     "Plan",
     "PopulationBasedBandits",

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, MultiTask, Proposal, Strategy, horizon
+from paceline.strategy import Goal, History, MultiTask, NewTask, Proposal, Strategy, horizon
 from paceline.study import Created, Decided, Event, Failed, Journal, Observed, Study
 from paceline.study.known import digest, write_known
 from paceline.study.study import read_settings, write_settings
@@ -138,7 +138,7 @@ class Tuner:
 
     @property
     def _known(self) -> tuple[Trace, ...]:
-        return self.strategy.known if isinstance(self.strategy, MultiTask) else ()
+        return self.strategy.known if isinstance(self.strategy, MultiTask | NewTask) else ()
 
     def close(self) -> None:
         """Release the study folder."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from paceline.model import TraceModel
@@ -43,7 +43,9 @@ class Mixture:
         schedule, begin = self.space.schedule([0.5] * self.space.intervals), int(self.space.change_points[self.done])
         return tensor(self.models[0].frame.ahead(schedule, begin).lengths)
 
-    def draw(self, x: Float[Tensor, "schedules known"], normals: Normals) -> Float[Tensor, "models schedules draws known"]:
+    def draw(
+        self, x: Float[Tensor, "schedules known"], normals: Normals
+    ) -> Float[Tensor, "models schedules draws known"]:
         """Values at the end of each of the next intervals, scaled, for beginnings of the rest of the schedule.
 
         Normals have dimensions (models, draws), or (draws) where all models share them.
@@ -59,7 +61,14 @@ class Mixture:
         return torch.stack(found)
 
     def best_rest(
-        self, alpha: float, *, draws: int, grid: int, sweeps: int, horizon: int | None = None, generator: torch.Generator
+        self,
+        alpha: float,
+        *,
+        draws: int,
+        grid: int,
+        sweeps: int,
+        horizon: int | None = None,
+        generator: torch.Generator,
     ) -> tuple[Float[Tensor, "left"], float]:
         """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled.
 

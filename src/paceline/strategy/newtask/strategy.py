@@ -7,8 +7,8 @@ paper's recipe), or with its place integrated out (ours).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,10 +19,11 @@ from paceline.model.tasks import canonical_axes
 from paceline.model.whereabouts import Whereabouts, located, measure_of, unseen
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.details import rounded
-from paceline.strategy.multitask import Space
+from paceline.strategy.multitask import Family, Space
 from paceline.strategy.newtask.mixture import Mixture
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Objective, Schedule, Trace
+from paceline.traces.shapes import shape_of
 
 HOW, PLACE = ("universal", "probe", "dynamic"), ("posterior", "point")
 
@@ -50,9 +51,9 @@ class NewTask(Strategy):
     """Tune a run of a task that a family's model has not seen.
 
     Args:
-        model: fitted to the family.
-        space: the schedules searched, those of the family.
-        source: what the model was fitted to, in words and a digest, for the journal.
+        family: its settings; the schedules searched are its own.
+        known: its runs.
+        model: fitted to them.
         how: "universal", "probe" or "dynamic".
         place: "posterior" integrates the task's place out, "point" takes the most probable one.
         measure: where it may lie beforehand: "gaussian", or "hull" as in the paper.
@@ -63,9 +64,11 @@ class NewTask(Strategy):
         thought: how hard to think.
     """
 
+    families: ClassVar[bool] = True
+
+    family: Family
+    known: tuple[Trace, ...]
     model: TraceModel
-    space: Space
-    source: str = ""
     how: str = "dynamic"
     place: str = "posterior"
     measure: str = "gaussian"
@@ -74,6 +77,16 @@ class NewTask(Strategy):
     alpha: float = 0.5
     look: str = "final"
     thought: Thought = field(default_factory=Thought)
+
+    @classmethod
+    def of(cls, family: Family, known: Sequence[Trace], **settings: Any) -> "NewTask":
+        """Fit the family's model, and begin from it."""
+        return cls(family, tuple(known), family.fit(known), **settings)
+
+    @property
+    def space(self) -> Space:
+        """The schedules searched."""
+        return self.family.space
 
     def __post_init__(self) -> None:
         for name, known in (("how", HOW), ("place", PLACE), ("look", ("final", "next"))):
@@ -99,14 +112,27 @@ class NewTask(Strategy):
     def total_steps(self, goal: Goal) -> int:
         """All forks to the end; a single run may repeat an interval that failed, if only one."""
         longest = int(np.diff(self.space.change_points).max())
+        if goal.steps != self.space.steps:
+            raise InputError(
+                f"the family's runs take {self.space.steps} steps, got steps={goal.steps}: leave steps= out, or make a "
+                "family of that length"
+            )
         return goal.steps * self.forks + (longest if self.forks == 1 else 0)
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
-        plain = ("source", "how", "place", "measure", "probe", "forks", "alpha", "look")
+        plain = ("how", "place", "measure", "probe", "forks", "alpha", "look")
         return {
             "strategy": "new task",
-            "intervals": self.space.intervals,
+            "family": {
+                "tasks": [*self.family.tasks, *self.family.others],
+                "intervals": self.space.intervals,
+                "base": shape_of(self.space.base).to_json(),
+                "dims": self.family.dims,
+                "link": self.model.link.name,
+                "order": self.family.order,
+                "objective": asdict(self.model.frame.cutting.objective),
+            },
             **{name: getattr(self, name) for name in plain},
             "thought": asdict(self.thought),
         }
@@ -141,7 +167,11 @@ class NewTask(Strategy):
                 f"the best {alpha:.2g}-quantile of the final value, {plan.value:.6g}"
             )
         going = {p.fork for p in proposals}
-        drops = [(f.id, f"fork {best.fork.id} is expected to end better") for f in history.alive if best.fork and f.id not in going]
+        drops = [
+            (f.id, f"fork {best.fork.id} is expected to end better")
+            for f in history.alive
+            if best.fork and f.id not in going
+        ]
         return Decision(tuple(proposals), tuple(drops), reasons=tuple(reasons), details=self._details(known, proposals))
 
     def _probing(self, history: History, k: int) -> Decision:
@@ -165,7 +195,11 @@ class NewTask(Strategy):
         """What the first so many intervals of all forks say about where the task lies."""
         task, measure = history.goal.tasks[0], measure_of(self.measure, self.model)
         end = int(self.space.change_points[intervals])
-        runs = [cut for trace in history.traces() if intervals and (cut := until(trace, end)) is not None]
+        runs = [
+            replace(cut, name=f"{task} {trace.name}")  # a run is known by its name, and the family has some too
+            for trace in history.traces()
+            if intervals and (cut := until(trace, end)) is not None
+        ]
         if not runs:
             return unseen(self.model, task, measure, self.thought.places, self._generator(2))
         return located(self.model, task, runs, measure, self.thought.places, self._generator(3 + intervals))
