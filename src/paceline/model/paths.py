@@ -8,6 +8,7 @@ comes in as fixed normals, so draws are smooth functions of the schedule and can
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Float, Int
@@ -20,58 +21,104 @@ from paceline.model.posterior import JITTER, Posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditioned:
-    """A posterior given values of f at c points, for a batch of possibilities at once.
+class Block:
+    """Points that were conditioned on together, for a batch of possibilities.
 
-    With Sigma the posterior covariance among the points, chol chol' = Sigma + noise and whitened = chol^-1 (f - mu).
+    With Sigma the covariance among them given all blocks before, chol chol' = Sigma + noise and whitened =
+    chol^-1 (f - mu). A later point z has row = chol^-1 Sigma(points, z), and what it shares with another z' through
+    this block is row'row': rows act as further features, of which everything is known.
+    """
+
+    points: Float[Tensor, "*b c d"]
+    features: tuple[Float[Tensor, "p *b m"], ...]  # apart while the block grows: joining them would copy all of them
+    rows: Float[Tensor, "p *b c e"]
+    chol: Float[Tensor, "p *b c c"]
+    whitened: Float[Tensor, "p *b c"]
+
+    def cross(
+        self,
+        posterior: Posterior,
+        z: Float[Tensor, "*b n d"],
+        explained: Float[Tensor, "p *b n m"],
+        row: Float[Tensor, "p *b n e"],
+    ) -> Float[Tensor, "p *b n c"]:
+        """chol^-1 Sigma(points, z): the rows of n points for every possibility."""
+        found = covariance(posterior.hyper, z, self.points)
+        if z.shape[-2] == 1:
+            known = torch.stack([(own[..., None, :] * explained).sum(-1) for own in self.features], -1)
+        else:
+            known = explained @ torch.stack(self.features, -1)
+        found = found - known
+        if row.shape[-1]:
+            found = found - row @ self.rows.mT
+        return lower_solve(self.chol, found.mT).mT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioned:
+    """A posterior given values of f at some points, for a batch of possibilities at once.
+
+    Points known before a possibility was split into several (`repeated`) are held once for all of these.
+
+    Args:
+        posterior: what is known without the points.
+        batch: shape of the batch of possibilities.
+        before: blocks of points whose batches are the first dimensions of this one's.
+        own: the block that grows, or None where nothing was seen since the last split.
     """
 
     posterior: Posterior
-    points: Float[Tensor, "*b c d"]
-    features: Float[Tensor, "p *b c m"]
-    chol: Float[Tensor, "p *b c c"]
-    whitened: Float[Tensor, "p *b c"]
+    batch: tuple[int, ...] = ()
+    before: tuple[Block, ...] = ()
+    own: Block | None = None
 
     @classmethod
     def on_nothing(cls, posterior: Posterior) -> "Conditioned":
         """The posterior itself."""
-        p, m = posterior.whitened_mean.shape
-        return cls(posterior, zeros(0, posterior.inducing.shape[1]), zeros(p, 0, m), zeros(p, 0, 0), zeros(p, 0))
+        return cls(posterior)
 
     @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch of possibilities."""
-        return tuple(self.points.shape[:-2])
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, in the order in which they were seen."""
+        return self.before if self.own is None else (*self.before, self.own)
 
     def repeated(self, count: int) -> "Conditioned":
         """Each possibility `count` times, along a new last batch dimension."""
+        return Conditioned(self.posterior, (*self.batch, count), self.blocks)
 
-        def spread(x: Tensor, tail: int) -> Tensor:
-            at = x.ndim - tail
-            return x.unsqueeze(at).expand(*x.shape[:at], count, *x.shape[at:])
-
-        return Conditioned(
-            self.posterior,
-            spread(self.points, 2),
-            spread(self.features, 2),
-            spread(self.chol, 2),
-            spread(self.whitened, 1),
-        )
-
-    def look(self, z: Float[Tensor, "*b d"]) -> "Look":
-        """Mean and variance of f(z) given everything so far."""
-        posterior = self.posterior
+    def look(self, z: Float[Tensor, "*some d"]) -> "Look":
+        """Mean and variance of f(z) given everything so far; z may be the same for the first dimensions of the batch."""
+        posterior, batch, d = self.posterior, self.batch, z.shape[-1]
         features = posterior.features(z)
-        explained = posterior.explained(features)
         mean = posterior.mean(features)
-        prior = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1))
-        variance = prior - (features * explained).sum(-1)
-        row = zeros(*mean.shape, 0)
-        if self.points.shape[-2]:
-            cross = covariance(posterior.hyper, self.points, z[..., None, :])[..., 0]
-            cross = cross - (self.features @ explained[..., None])[..., 0]
-            row = lower_solve(self.chol, cross[..., None])[..., 0]
-            mean, variance = mean + (row * self.whitened).sum(-1), variance - row.square().sum(-1)
+        prior = posterior.hyper.variance.reshape(-1, *(1,) * len(batch))
+        explained = posterior.explained(features)
+        variance = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1)) - (features * explained).sum(-1)
+        p, m, free = *features.shape[:: features.ndim - 1], (1,) * (len(batch) + 1 - z.ndim)
+
+        def spread(x: Tensor, *tail: int) -> Tensor:
+            return x.reshape(p, *free, *z.shape[:-1], *tail).expand(p, *batch, *tail)
+
+        mean, variance, explained, features = (
+            spread(mean),
+            spread(variance),
+            spread(explained, m),
+            spread(features, m),
+        )
+        z = z.expand(*batch, d)
+        row = zeros(p, *batch, 0)
+        for block in self.blocks:
+            shared = block.points.shape[:-2]
+            shape = (*shared, prod(batch[len(shared) :]))
+            found = block.cross(
+                posterior, z.reshape(*shape, d), explained.reshape(p, *shape, m), row.reshape(p, *shape, row.shape[-1])
+            )
+            weight = (found @ block.whitened[..., None])[..., 0]
+            mean, variance = (
+                mean + weight.reshape(mean.shape),
+                variance - found.square().sum(-1).reshape(variance.shape),
+            )
+            row = torch.cat([row, found.reshape(p, *batch, found.shape[-1])], -1)
         # points may all but coincide where a trace is flat; below this floor rounding errors would grow from row to row
         return Look(self, z, features, mean, torch.maximum(variance, JITTER * prior), row)
 
@@ -90,18 +137,24 @@ class Look:
     def saw(self, value: Float[Tensor, "p *b"], noise: "Float[Tensor, 'p'] | None" = None) -> Conditioned:
         """Condition on f(z) = value, or on value = f(z) + an error of variance `noise`."""
         extra = zeros() if noise is None else noise.reshape(-1, *(1,) * (value.ndim - 1))
-        deviation = (self.variance + extra).sqrt()
-        given = self.given
-        batch, c = value.shape[1:], self.row.shape[-1]
-        chol = given.chol.expand(-1, *batch, c, c)
-        column = zeros(*chol.shape[:-1], 1)
-        bottom = torch.cat([self.row, deviation[..., None]], -1)[..., None, :]
-        points = torch.cat([given.points.expand(*batch, c, -1), self.z[..., None, :].expand(*batch, 1, -1)], -2)
-        features = torch.cat([given.features.expand(-1, *batch, c, -1), self.features[..., None, :]], -2)
-        whitened = torch.cat([given.whitened.expand(-1, *batch, c), ((value - self.mean) / deviation)[..., None]], -1)
-        return Conditioned(
-            given.posterior, points, features, torch.cat([torch.cat([chol, column], -1), bottom], -2), whitened
-        )
+        deviation = (self.variance + extra).sqrt()[..., None]
+        whitened = (value[..., None] - self.mean[..., None]) / deviation
+        given, own = self.given, self.given.own
+        point, first = self.z[..., None, :], self.row.shape[-1] - (0 if own is None else own.chol.shape[-1])
+        row, inside = self.row[..., None, :first], self.row[..., first:]
+        if own is None:
+            grown = Block(point, (self.features,), row, deviation[..., None], whitened)
+        else:
+            bottom = torch.cat([inside, deviation], -1)[..., None, :]
+            top = torch.cat([own.chol, zeros(*own.chol.shape[:-1], 1)], -1)
+            grown = Block(
+                torch.cat([own.points, point], -2),
+                (*own.features, self.features),
+                torch.cat([own.rows, row], -2),
+                torch.cat([top, bottom], -2),
+                torch.cat([own.whitened, whitened], -1),
+            )
+        return Conditioned(given.posterior, given.batch, given.before, grown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
