@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -87,7 +88,7 @@ class Conditioned:
         return Conditioned(self.posterior, (*self.batch, count), self.blocks)
 
     def look(self, z: Float[Tensor, "*some d"]) -> "Look":
-        """Mean and variance of f(z) given everything so far; z may be the same for the first dimensions of the batch."""
+        """Mean and variance of f(z) given everything so far; z may lack the first dimensions of the batch."""
         posterior, batch, d = self.posterior, self.batch, z.shape[-1]
         features = posterior.features(z)
         mean = posterior.mean(features)
@@ -237,8 +238,55 @@ def latent_input(
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
     if task is not None:
         columns.append(task.double() if isinstance(task, Tensor) else torch.tensor(float(task), dtype=torch.float64))
-    widest = max(columns, key=lambda column: column.numel())
-    return torch.stack([column.expand_as(widest) for column in columns], -1)
+    shape = np.broadcast_shapes(*(tuple(column.shape) for column in columns))
+    return torch.stack([column.expand(shape) for column in columns], -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Where a batch of runs stands, before its next interval.
+
+    Args:
+        given: the latent functions; its batch of possibilities is the batch of the runs.
+        values: Y_k of each run, then Y_{k-1}, ... as far as they are known; may lack the first dimensions of the batch.
+        rates: x_{k-1}, x_{k-2}, ... in [0, 1], likewise.
+    """
+
+    given: Conditioned
+    values: tuple[Float[Tensor, "..."], ...]
+    rates: tuple[Float[Tensor, "..."], ...] = ()
+
+    def repeated(self, count: int) -> "Standing":
+        """Each run `count` times, along a new last batch dimension."""
+
+        def spread(known: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(x[..., None] for x in known)
+
+        return Standing(self.given.repeated(count), spread(self.values), spread(self.rates))
+
+    def advance(
+        self,
+        link: Link,
+        x: Float[Tensor, "..."],
+        length: Float[Tensor, ""],
+        *,
+        order: int,
+        task: "int | Int[Tensor, '...'] | None",
+        normals: Normals,
+        interval: int,
+    ) -> tuple["Standing", Float[Tensor, "*b d"], Float[Tensor, "p *b"]]:
+        """Draw one interval at rate x: where the runs stand then, and the input and the latent values of the interval.
+
+        The normals are those of this interval; possibilities that come before their draws share them.
+        """
+        given, rates = self.given, (x, *self.rates)
+        across = (-1, *(1,) * (len(given.batch) - normals.start.ndim), *normals.start.shape)
+        nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
+        look = given.look(latent_input(self.values, rates, order, task))
+        f = look.mean + look.variance.sqrt() * normals.latent[..., interval].reshape(across)
+        h = f + (nugget * normals.effect[..., interval]).reshape(across)
+        value = self.values[0] + link(h, length)
+        return Standing(look.saw(f), (value, *self.values), rates), look.z, h
 
 
 def draw_path(
@@ -246,7 +294,7 @@ def draw_path(
     link: Link,
     *,
     values: Sequence[Float[Tensor, "..."]],
-    rates: Sequence[Float[Tensor, ""]],
+    rates: Sequence[Float[Tensor, "..."]],
     unit_lr: Float[Tensor, "intervals *each"],
     lengths: Float[Tensor, "intervals"],
     order: int,
@@ -266,20 +314,11 @@ def draw_path(
         task: number of the task, where the model has tasks, for all draws or for each.
         normals: randomness, its draws the last batch dimensions.
     """
-    free = (1,) * (len(given.batch) - normals.start.ndim)  # possibilities that share their normals
-    across = (-1, *free, *normals.start.shape)
-    nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
-    known, past = [values[0].expand(given.batch), *values[1:]], list(rates)
-    trace, inputs, latents = [known[0]], list[Tensor](), list[Tensor]()
+    at = Standing(given, tuple(values), tuple(rates))
+    trace, inputs, latents = [values[0].expand(given.batch)], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):
-        past.insert(0, unit_lr[k])
-        z = latent_input(known, past, order, task)
-        look = given.look(z)
-        f = look.mean + look.variance.sqrt() * normals.latent[..., k].reshape(across)
-        given = look.saw(f)
-        h = f + (nugget * normals.effect[..., k]).reshape(across)
-        known.insert(0, known[0] + link(h, length))
-        trace.append(known[0])
+        at, z, h = at.advance(link, unit_lr[k], length, order=order, task=task, normals=normals, interval=k)
+        trace.append(at.values[0])
         inputs.append(z)
         latents.append(h)
     return Draw(torch.stack(inputs, -2), torch.stack(latents, -1), torch.stack(trace, -1))

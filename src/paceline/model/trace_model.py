@@ -25,7 +25,7 @@ from paceline.model.level import level_now
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
-from paceline.model.paths import Conditioned, Draw, Normals, draw_path, latent_input
+from paceline.model.paths import Conditioned, Draw, Normals, Standing, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
 from paceline.model.quantiles import increment_quantile
 from paceline.model.reading import Settings, checked, likelihood_of, usable
@@ -335,16 +335,11 @@ class TraceModel:
             normals: randomness; their draws are the batch of the result, which begins with that of a conditioned model.
             lengths: of the intervals, in mean intervals (`frame.ahead`).
         """
-        given = self.given
-        for count in normals.start.shape[len(given.batch) :]:
-            given = given.repeated(count)
-        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
-        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
-        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        at = self.stand_new(tasks, normals)
         return draw_path(
-            given,
+            at.given,
             self.link,
-            values=[mean + deviation * normals.start],
+            values=at.values,
             rates=[],
             unit_lr=unit_lr,
             lengths=lengths,
@@ -352,6 +347,16 @@ class TraceModel:
             task=tasks,
             normals=normals,
         )
+
+    def stand_new(self, tasks: "Int[Tensor, '*each'] | None", normals: Normals) -> Standing:
+        """New runs before their first interval, with the batch that `draw_new` gives them."""
+        given = self.given
+        for count in normals.start.shape[len(given.batch) :]:
+            given = given.repeated(count)
+        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
+        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        return Standing(given, (mean + deviation * normals.start,))
 
     def _drawn(
         self,

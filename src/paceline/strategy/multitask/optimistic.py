@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model import TraceModel
+from paceline.model.linalg import zeros
 from paceline.model.paths import Normals
 
 
@@ -60,21 +61,35 @@ def best_schedules(
     d, count = len(lengths), len(model.frame.tasks)
     tasks = torch.arange(count)
     normals = Normals.of(model.link.latents, draws, d, generator)
+    order, shape = model.frame.cutting.order, (count, draws, grid)
+    same = normals.for_each(count)
+    latent, effect = (part[..., None, :].expand(-1, *shape, d) for part in (same.latent, same.effect))
+    alike = Normals(latent, effect, zeros(*shape))
 
-    def choose(x: Tensor, k: int, values: Tensor, stop: int) -> Tensor:
-        """x with the best of `values` (tasks, candidates) in place k, judged by the end of interval `stop` - 1."""
-        tried = x[:, None, :stop].repeat(1, values.shape[1], 1)
-        tried[:, :, k] = values
-        flat = tried.reshape(-1, stop)
-        score = final_quantiles(model, alpha, flat, tasks.repeat_interleave(values.shape[1]), lengths, normals)
-        best = score.reshape(count, -1).argmax(1)
-        return torch.cat([tried[tasks, best], x[:, stop:]], 1)
+    def sweep(x: Tensor, values: Tensor, *, whole: bool) -> Tensor:
+        """x with each place in turn the best of its `values` (tasks, places, tried), by the end of the run or interval.
+
+        What comes before a place is drawn once for all that is tried there.
+        """
+        at = model.stand_new(tasks[:, None], same)
+        for k in range(d):
+            tried, path = values[:, k], at.repeated(grid)
+            for j in range(k, d if whole else k + 1):
+                rate = tried[:, None] if j == k else x[:, j, None, None]
+                path, _, _ = path.advance(
+                    model.link, rate, lengths[j], task=tasks[:, None, None], normals=alike, interval=j, order=order
+                )
+            score = torch.quantile(path.values[0], alpha, dim=1)
+            x = x.clone()
+            x[:, k] = tried[tasks, score.argmax(1)]
+            at, _, _ = at.advance(
+                model.link, x[:, k, None], lengths[k], task=tasks[:, None], normals=same, interval=k, order=order
+            )
+        return x
 
     with torch.no_grad():
-        even = torch.linspace(0, 1, grid, dtype=torch.float64).expand(count, grid)
-        x = torch.full((count, d), 0.5, dtype=torch.float64)
-        for k in range(d):
-            x = choose(x, k, even, k + 1)
+        even = torch.linspace(0, 1, grid, dtype=torch.float64).expand(count, d, grid)
+        x = sweep(torch.full((count, d), 0.5, dtype=torch.float64), even, whole=False)
         known = x[None] if starts is None else torch.cat([x[None], starts])
         flat, owner = known.reshape(-1, d), tasks.repeat(len(known))
         score = final_quantiles(model, alpha, flat, owner, lengths, normals).reshape(-1, count)
@@ -82,7 +97,6 @@ def best_schedules(
         reach = 0.5
         for _ in range(sweeps):
             around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)
-            for k in range(d):
-                x = choose(x, k, (x[:, k, None] + around).clamp(0, 1), d)
+            x = sweep(x, (x[:, :, None] + around).clamp(0, 1), whole=True)
             reach /= 2.5
     return x
