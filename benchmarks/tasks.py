@@ -10,7 +10,7 @@ that no method sees. Methods see nothing but noisy runs; the noise of run i is t
 - model, random runs: our model's answers without our choice of runs.
 
 Bars: less than half the regret of random search, and less than independent optimisation; differences are paired by
-seed. Rows are kept, so an interrupted run goes on. `--workers` runs that many seeds and methods at once, one thread each.
+seed. Rows are kept, so an interrupted run goes on. `--workers` works on that many seeds and methods at once.
 """
 
 import argparse

@@ -7,7 +7,7 @@ comes in as fixed normals, so draws are smooth functions of the schedule and can
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
@@ -19,6 +19,7 @@ from paceline.model.kernels import covariance
 from paceline.model.linalg import lower_solve, try_cholesky, zeros
 from paceline.model.links import Link
 from paceline.model.posterior import JITTER, Posterior
+from paceline.model.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,10 +233,16 @@ class Normals:
 
 
 def latent_input(
-    values: Sequence[Tensor], rates: Sequence[Tensor], order: int, task: "int | Tensor | None"
+    values: Sequence[Tensor],
+    rates: Sequence[Tensor],
+    order: int,
+    task: "int | Tensor | None",
+    progress: Tensor | None = None,
 ) -> Float[Tensor, "*b d"]:
-    """z = (Y_k, .., x_k, .., task), from values and rates newest first; the oldest stands in for missing ones."""
+    """z = (Y_k, .., x_k, .., S_k, task), from values and rates newest first; the oldest stands in for missing ones."""
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
+    if progress is not None:
+        columns.append(progress)
     if task is not None:
         columns.append(task.double() if isinstance(task, Tensor) else torch.tensor(float(task), dtype=torch.float64))
     shape = np.broadcast_shapes(*(tuple(column.shape) for column in columns))
@@ -250,11 +257,15 @@ class Standing:
         given: the latent functions; its batch of possibilities is the batch of the runs.
         values: Y_k of each run, then Y_{k-1}, ... as far as they are known; may lack the first dimensions of the batch.
         rates: x_{k-1}, x_{k-2}, ... in [0, 1], likewise.
+        summed: S_k, the summed rate so far, likewise.
+        progress: how it is scaled, where it is an input.
     """
 
     given: Conditioned
     values: tuple[Float[Tensor, "..."], ...]
     rates: tuple[Float[Tensor, "..."], ...] = ()
+    summed: Float[Tensor, "..."] = field(default_factory=zeros)
+    progress: Progress | None = None
 
     def repeated(self, count: int) -> "Standing":
         """Each run `count` times, along a new last batch dimension."""
@@ -262,7 +273,13 @@ class Standing:
         def spread(known: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             return tuple(x[..., None] for x in known)
 
-        return Standing(self.given.repeated(count), spread(self.values), spread(self.rates))
+        return replace(
+            self,
+            given=self.given.repeated(count),
+            values=spread(self.values),
+            rates=spread(self.rates),
+            summed=self.summed[..., None],
+        )
 
     def advance(
         self,
@@ -279,14 +296,17 @@ class Standing:
 
         The normals are those of this interval; possibilities that come before their draws share them.
         """
-        given, rates = self.given, (x, *self.rates)
+        given, rates, progress, summed = self.given, (x, *self.rates), self.progress, self.summed
         across = (-1, *(1,) * (len(given.batch) - normals.start.ndim), *normals.start.shape)
         nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
-        look = given.look(latent_input(self.values, rates, order, task))
+        far = None if progress is None else progress.unit(summed)
+        look = given.look(latent_input(self.values, rates, order, task, far))
         f = look.mean + look.variance.sqrt() * normals.latent[..., interval].reshape(across)
         h = f + (nugget * normals.effect[..., interval]).reshape(across)
         value = self.values[0] + link(h, length)
-        return Standing(look.saw(f), (value, *self.values), rates), look.z, h
+        if progress is not None:
+            summed = progress.after(summed, x, length)
+        return Standing(look.saw(f), (value, *self.values), rates, summed, progress), look.z, h
 
 
 def draw_path(
@@ -300,6 +320,8 @@ def draw_path(
     order: int,
     task: "int | Int[Tensor, '*each'] | None",
     normals: Normals,
+    progress: Progress | None = None,
+    summed: float = 0.0,
 ) -> Draw:
     """Draw Y_1, ..., Y_d from where a run stands.
 
@@ -313,8 +335,10 @@ def draw_path(
         order: q of NARX(q).
         task: number of the task, where the model has tasks, for all draws or for each.
         normals: randomness, its draws the last batch dimensions.
+        progress: how the summed rate is scaled, where it is an input.
+        summed: S_0.
     """
-    at = Standing(given, tuple(values), tuple(rates))
+    at = Standing(given, tuple(values), tuple(rates), zeros() + summed, progress)
     trace, inputs, latents = [values[0].expand(given.batch)], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):
         at, z, h = at.advance(link, unit_lr[k], length, order=order, task=task, normals=normals, interval=k)

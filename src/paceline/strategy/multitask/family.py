@@ -45,7 +45,7 @@ class Family:
         alpha: quantile of the optimistic set.
         answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
         dims: L, dimensions of the task embedding.
-        link, order: as in `TraceModel.fit`.
+        link, order, progress: as in `TraceModel.fit`.
         seed: of everything drawn.
         effort: how hard to search.
     """
@@ -58,6 +58,7 @@ class Family:
     dims: int = 2
     link: "str | Link" = "exponential"
     order: int = 1
+    progress: bool = False
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
 
@@ -82,6 +83,7 @@ class Family:
             intervals=self.space.change_points,
             link=self.link,
             order=self.order,
+            progress=self.progress,
             tasks=self.dims,
             lr=self.space.lr_range,
         )

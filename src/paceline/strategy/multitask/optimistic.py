@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model import TraceModel
-from paceline.model.linalg import zeros
+from paceline.model.linalg import normal_quantile, zeros
 from paceline.model.paths import Normals
 
 
@@ -44,6 +44,7 @@ def best_schedules(
     draws: int = 128,
     grid: int = 9,
     sweeps: int = 2,
+    moves: int = 0,
     generator: torch.Generator,
 ) -> Float[Tensor, "tasks intervals"]:
     """x for each task of the model, in their order.
@@ -56,6 +57,7 @@ def best_schedules(
         draws: of each schedule.
         grid: values of x_k that are tried at once; each sweep tries them closer around the best.
         sweeps: over all intervals.
+        moves: gradient steps that all intervals take together afterwards.
         generator: source of randomness.
     """
     d, count = len(lengths), len(model.frame.tasks)
@@ -99,4 +101,34 @@ def best_schedules(
             around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)
             x = sweep(x, (x[:, :, None] + around).clamp(0, 1), whole=True)
             reach /= 2.5
-    return x
+    return climbed(model, alpha, x, lengths, normals, moves) if moves else x
+
+
+def climbed(
+    model: TraceModel,
+    alpha: float,
+    x: Float[Tensor, "tasks intervals"],
+    lengths: Float[Tensor, "intervals"],
+    normals: Normals,
+    moves: int,
+) -> Float[Tensor, "tasks intervals"]:
+    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value: the best place it has been.
+
+    Rates of neighbouring intervals can stand in for each other, and sweeps over one at a time stop on such ridges.
+    """
+    tasks, order = torch.arange(len(x)), normal_quantile(alpha)
+    both = normals.joined(normals.opposite()).for_each(len(x))
+    x = x.clone().requires_grad_()
+    optimiser = torch.optim.Adam([x], lr=0.05, betas=(0.8, 0.95))
+    best, highest = x.detach().clone(), torch.full((len(x),), -torch.inf, dtype=torch.float64)
+    for _ in range(moves):
+        with torch.enable_grad():
+            final = model.draw_new(x.T[..., None], tasks[:, None], both, lengths).values[..., -1]
+            score = final.mean(1) + order * final.std(1)
+        higher = score.detach() > highest
+        best, highest = torch.where(higher[:, None], x.detach(), best), torch.maximum(highest, score.detach())
+        (x.grad,) = torch.autograd.grad(-score.sum(), x)
+        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
+        with torch.no_grad():
+            x.clamp_(0, 1)
+    return best
