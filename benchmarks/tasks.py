@@ -29,6 +29,7 @@ from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule
 from paceline.strategy.multitask import Family, Run, first_runs
+from paceline.strategy.multitask.family import Infill
 from paceline.strategy.multitask.space import as_floats
 
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
@@ -72,8 +73,8 @@ def independent(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
         runs.make(Run(task, as_floats(x)))
 
 
-def strategy(asked: Problem, seed: int) -> Family:
-    return Family(asked.space, asked.tasks, seed=seed)
+def strategy(asked: Problem, seed: int, infill: Infill = "variance") -> Family:
+    return Family(asked.space, asked.tasks, infill=infill, seed=seed)
 
 
 def answers(plan: Family, runs: Runs) -> Answers:
@@ -88,22 +89,30 @@ def model_after_random(asked: Problem, seed: int, budgets: Sequence[int]) -> Fou
         yield "model, random runs", budget, answers(plan, runs)
 
 
-def multitask(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def multitask(
+    asked: Problem, seed: int, budgets: Sequence[int], infill: Infill = "variance", label: str = "multi-task"
+) -> Found:
     """Algorithm 2 as it comes, five runs at a time."""
-    plan, runs = strategy(asked, seed), Runs(asked, seed)
+    plan, runs = strategy(asked, seed, infill), Runs(asked, seed)
     for run in plan.first():
         runs.make(run)
     while True:
         if len(runs.runs) in budgets:
-            yield "multi-task", len(runs.runs), answers(plan, runs)
+            yield label, len(runs.runs), answers(plan, runs)
         if len(runs.runs) >= max(budgets):
             return
         for choice in plan.propose(plan.fit(runs.traces), runs.traces, count=BATCH):
             runs.make(choice.run)
 
 
+def optimistic(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+    """The same, each run the optimistic schedule of a task in turn."""
+    return multitask(asked, seed, budgets, "optimistic", "multi-task, optimistic")
+
+
 METHODS: dict[str, tuple[Callable[[Problem, int, Sequence[int]], Found], tuple[str, ...]]] = {
     "multi-task": (multitask, ("multi-task",)),
+    "multi-task, optimistic": (optimistic, ("multi-task, optimistic",)),
     "independent": (independent, ("independent, best mean", "independent, best run")),
     "model, random runs": (model_after_random, ("model, random runs",)),
     "random search": (random_search, ("random search",)),

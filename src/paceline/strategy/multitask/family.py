@@ -3,8 +3,10 @@
 Settings without state: everything is a function of the runs made so far (`Trace` with its task) and of those under way.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from paceline.strategy.multitask.infill import Choice, Effort, next_run
 from paceline.strategy.multitask.optimistic import best_schedules, final_quantiles
 from paceline.strategy.multitask.space import Run, Space, first_runs
 from paceline.traces import Schedule, Trace
+
+Infill = Literal["variance", "optimistic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +45,14 @@ class Family:
     Args:
         space: the schedules searched.
         tasks: names of the tasks.
-        initial: N_0, first runs by Latin hypercube; by default one for each task.
+        initial: N_0, first runs by Latin hypercube; by default two for each task.
         alpha: quantile of the optimistic set.
-        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
+        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful; the best of many schedules tends
+            to be one that the model thinks too much of.
         dims: L, dimensions of the task embedding.
         link, order, progress: as in `TraceModel.fit`.
+        infill: "variance" runs what teaches most about the optimistic set (the paper's criterion); "optimistic" runs
+            the set itself, tasks in turn, in a fraction of the time.
         seed: of everything drawn.
         effort: how hard to search.
     """
@@ -54,11 +61,12 @@ class Family:
     tasks: tuple[str, ...]
     initial: int | None = None
     alpha: float = 0.9
-    answer_alpha: float = 0.5
+    answer_alpha: float = 0.3
     dims: int = 2
-    link: "str | Link" = "exponential"
-    order: int = 1
-    progress: bool = False
+    link: "str | Link" = "signed"
+    order: int = 2
+    progress: bool = True
+    infill: Infill = "variance"
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
 
@@ -68,10 +76,12 @@ class Family:
         for name in ("alpha", "answer_alpha"):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
+        if self.infill not in ("variance", "optimistic"):
+            raise InputError(f'infill must be "variance" or "optimistic", got {self.infill!r}')
 
     def first(self) -> tuple[Run, ...]:
         """The runs to begin with."""
-        return first_runs(self.space, self.tasks, self.initial or len(self.tasks), self.seed)
+        return first_runs(self.space, self.tasks, self.initial or 2 * len(self.tasks), self.seed)
 
     def fit(self, traces: Sequence[Trace]) -> TraceModel:
         """The trace model of the runs so far, cut and scaled as the space says."""
@@ -98,13 +108,22 @@ class Family:
         """The next runs, each as if those before it, and those under way, had gone as expected."""
         for run in under_way:
             model = self.fantasy(model, run)
-        choices = list[Choice]()
+        choices, turns = list[Choice](), Counter([*(trace.task for trace in made), *(run.task for run in under_way)])
         for i in range(count):
             generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
             starts = self._run_before(model, made)
             choices.append(
-                next_run(model, self.space, alpha=self.alpha, effort=self.effort, starts=starts, generator=generator)
+                next_run(
+                    model,
+                    self.space,
+                    alpha=self.alpha,
+                    effort=self.effort,
+                    starts=starts,
+                    generator=generator,
+                    of=None if self.infill == "variance" else min(model.frame.tasks, key=lambda task: turns[task]),
+                )
             )
+            turns[choices[-1].run.task] += 1
             model = self.fantasy(model, choices[-1].run)
         return tuple(choices)
 
@@ -129,6 +148,7 @@ class Family:
                 draws=2 * self.effort.draws,
                 grid=self.effort.grid,
                 sweeps=self.effort.sweeps + 1,
+                moves=self.effort.climbs,
                 generator=generator,
             )
             normals = Normals.of(model.link.latents, 1000, self.space.intervals, generator)

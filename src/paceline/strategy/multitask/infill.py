@@ -33,6 +33,7 @@ class Effort:
         moves: gradient steps.
         draws: of a schedule, in the search for the optimistic set.
         grid, sweeps: of that search (`best_schedules`).
+        climbs: gradient steps after it, in the search for answers.
     """
 
     outer: int = 48
@@ -44,6 +45,7 @@ class Effort:
     draws: int = 48
     grid: int = 7
     sweeps: int = 2
+    climbs: int = 20
 
     def __post_init__(self) -> None:
         if self.starts < 1 or self.screened < self.starts:
@@ -66,7 +68,7 @@ class Choice:
         reference: the optimistic set, one x per task in the model's order.
         before: J, in squared scaled units.
         after: E Jbar of the run.
-        rivals: the best E Jbar of each task.
+        rivals: the best E Jbar of each task that was considered.
         cost: intervals drawn for the decision.
     """
 
@@ -86,6 +88,7 @@ def next_run(
     effort: "Effort | None" = None,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
     generator: torch.Generator,
+    of: str | None = None,
 ) -> Choice:
     """The most informative run about the optimistic set.
 
@@ -96,6 +99,7 @@ def next_run(
         effort: how hard to search.
         starts: schedules that compete for the optimistic set (`best_schedules`).
         generator: source of randomness.
+        of: a task whose schedule in the optimistic set is to be run as it is.
     """
     effort = effort or Effort()
     lengths, count = space.lengths(model), len(model.frame.tasks)
@@ -114,14 +118,18 @@ def next_run(
             Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator)
             for outer in (effort.outer, effort.rough)
         )
-        tasks = torch.arange(count).repeat_interleave(effort.starts)
-        begin = screened(Linearised.of(model, reference, lengths), reference, effort, generator)
-        x = descend(rough, begin, tasks, effort.moves)
+        if of is None:
+            tasks = torch.arange(count).repeat_interleave(effort.starts)
+            begin = screened(Linearised.of(model, reference, lengths), reference, effort, generator)
+            x = descend(rough, begin, tasks, effort.moves)
+        else:
+            tasks = torch.tensor([model.frame.tasks.index(of)])
+            x = reference[tasks]
         with torch.no_grad():
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[tasks == m].min()) for m in range(count))
+    rivals = tuple(float(scores[tasks == m].min()) for m in sorted(set(tasks.tolist())))
     run = Run(model.frame.tasks[int(tasks[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
