@@ -1,203 +1,226 @@
-"""A family of five noisy quadratics: mean regret over tasks after 20, 50 and 100 runs in all.
+"""Two families of five tasks: mean regret over tasks after 20, 50 and 100 runs in all.
 
-Regret is log(expected final loss of a method's schedule / that of the best schedule of as many pieces), both in closed
-form, so the luck of a run is not in it; methods see nothing but noisy runs. Against random search (a Latin hypercube;
-each task keeps the schedule that ended best), Bayesian optimisation of each task on its own (expected improvement on
-the final value, Matern-5/2, `strategy/baselines/regression`; not BoTorch, which is no dependency), one schedule for all
-(random, each run on every task, the best mean), and the model's answers after random runs. Bars: less than half the
-regret of random search, and less than independent optimisation. Rows are kept, so an interrupted run goes on.
+Noisy quadratics: regret is log(expected final loss of a method's schedule / that of the best schedule of as many
+pieces), both in closed form. Pairs of digits (`_digit_pairs`): the same against the best known schedule, by 20 runs
+that no method sees. Methods see nothing but noisy runs; the noise of run i is the same for all. Against:
+
+- random search: a Latin hypercube; each task keeps the schedule that ended best;
+- independent: BoTorch, task by task (`_botorch`); the answer has the best posterior mean, anywhere or among runs made;
+- one for all: random, each run on every task, the best mean;
+- model, random runs: our model's answers without our choice of runs.
+
+Bars: less than half the regret of random search, and less than independent optimisation; differences are paired by
+seed. Rows are kept, so an interrupted run goes on. `--workers` works on that many seeds and methods at once.
 """
 
 import argparse
 import json
+import multiprocessing
 import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks._family import BOUNDS, INTERVALS, STEPS, family, observed
+from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
 from benchmarks._report import machine, print_results, result, table
-from paceline import Schedule, Trace
-from paceline.problems import Quadratic
-from paceline.strategy.baselines.regression import fit, mean_at, variance_at
-from paceline.strategy.multitask import Family, Run, Space, first_runs
+from paceline import Schedule
+from paceline.strategy.multitask import Family, Run, first_runs
+from paceline.strategy.multitask.family import Infill
+from paceline.strategy.multitask.space import as_floats
 
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
-SPACE, BATCH = Space(BOUNDS, STEPS, INTERVALS), 5
-LENGTHSCALES = (0.2, 0.4, 0.8, 1.6, 3.2)
+BATCH, START = 5, 3  # runs at a time of multi-task tuning; Sobol runs of each task before BoTorch decides
 Answers = dict[str, Schedule]
+Found = Iterator[tuple[str, int, Answers]]  # method, budget, answers
 
 
-class Runs:
-    """The runs of one method and seed; the noise of run i is that of its number."""
-
-    def __init__(self, problems: dict[str, Quadratic], seed: int) -> None:
-        self.problems, self.seed, self.traces, self.runs = problems, seed, list[Trace](), list[Run]()
-
-    def make(self, run: Run) -> None:
-        number = len(self.runs)
-        self.runs.append(run)
-        schedule = SPACE.schedule(run.x)
-        noise = 10_000 * self.seed + number
-        self.traces.append(observed(self.problems[run.task], schedule, noise, task=run.task, name=str(number)))
-
-    def finals(self, task: str) -> tuple[np.ndarray, np.ndarray]:
-        """x and final log losses (mean over the last three observations) of a task's runs."""
-        own = [i for i, run in enumerate(self.runs) if run.task == task]
-        ends = [float(np.log(self.traces[i].values[-3:]).mean()) for i in own]
-        return np.array([self.runs[i].x for i in own]), np.array(ends)
-
-    def best_seen(self) -> Answers:
-        found = {task: self.finals(task) for task in self.problems}
-        return {task: SPACE.schedule(x[y.argmin()]) for task, (x, y) in found.items()}
-
-
-def random_search(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:
-    answers = {}
+def random_search(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
     for budget in budgets:
-        runs = Runs(problems, seed)
-        for run in first_runs(SPACE, list(problems), budget, seed):
+        runs = Runs(asked, seed)
+        for run in first_runs(asked.space, asked.tasks, budget, seed):
             runs.make(run)
-        answers[budget] = runs.best_seen()
-    return answers
+        yield "random search", budget, runs.best_seen()
 
 
-def model_after_random(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:
-    answers = {}
+def one_for_all(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
     for budget in budgets:
-        runs, plan = Runs(problems, seed), strategy(problems, seed)
-        for run in first_runs(SPACE, list(problems), budget, seed):
-            runs.make(run)
-        found = plan.answers(plan.fit(runs.traces), runs.traces)
-        answers[budget] = {task: answer.schedule for task, answer in found.items()}
-    return answers
-
-
-def one_for_all(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:
-    answers = {}
-    for budget in budgets:
-        runs = Runs(problems, seed)
-        tried = first_runs(SPACE, ["all"], budget // len(problems), seed)
+        runs, tried = Runs(asked, seed), first_runs(asked.space, ["all"], budget // len(asked.tasks), seed)
         for run in tried:
-            for task in problems:
+            for task in asked.tasks:
                 runs.make(Run(task, run.x))
-        means = np.mean([runs.finals(task)[1] for task in problems], 0)
-        best = SPACE.schedule(tried[int(means.argmin())].x)
-        answers[budget] = dict.fromkeys(problems, best)
-    return answers
+        means = np.mean([runs.finals(task)[1] for task in asked.tasks], 0)
+        yield "one for all", budget, dict.fromkeys(asked.tasks, asked.space.schedule(tried[int(means.argmin())].x))
 
 
-def independent(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:
-    """Expected improvement, task by task; the answer is the run with the best posterior mean."""
-    runs, answers, rng = Runs(problems, seed), dict[int, Answers](), np.random.default_rng([seed, 5])
-    for run in first_runs(SPACE, list(problems), 2 * len(problems), seed):
-        runs.make(run)
-    for number in range(len(runs.runs), max(budgets) + 1):
+def independent(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+    """Tasks take turns; two answers for the same runs."""
+    from benchmarks import _botorch
+
+    runs, d = Runs(asked, seed), asked.space.intervals
+    starts = {task: _botorch.sobol(START, d, 1000 * seed + m) for m, task in enumerate(asked.tasks)}
+    for number in range(max(budgets) + 1):
         if number in budgets:
-            answers[number] = {task: SPACE.schedule(regress(*runs.finals(task), rng)[0]) for task in problems}
-        task = list(problems)[number % len(problems)]
-        runs.make(Run(task, tuple(float(v) for v in regress(*runs.finals(task), rng)[1])))
-    return answers
+            both = [_botorch.best_mean(*runs.finals(task), seed) for task in asked.tasks]
+            for which, name in enumerate(("independent, best run", "independent, best mean")):
+                schedules = [asked.space.schedule(found[which]) for found in both]
+                yield name, number, dict(zip(asked.tasks, schedules, strict=True))
+        task, turn = asked.tasks[number % len(asked.tasks)], number // len(asked.tasks)
+        x = starts[task][turn] if turn < START else _botorch.propose(*runs.finals(task), 10_000 * seed + number)
+        runs.make(Run(task, as_floats(x)))
 
 
-def regress(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The x seen with the best posterior mean, and the x of largest expected improvement on it."""
-    from scipy.stats import norm
-
-    def kernel(a: np.ndarray, b: np.ndarray, lengthscale: float) -> np.ndarray:
-        r = np.sqrt(5) * np.linalg.norm(a[:, None] - b[None], axis=-1) / lengthscale
-        return (1 + r + r**2 / 3) * np.exp(-r)
-
-    centre, scale = y.mean(), y.std() + 1e-9
-    z = (y - centre) / scale
-    found = fit([kernel(x, x, lengthscale) for lengthscale in LENGTHSCALES], z)
-    lengthscale, gram = LENGTHSCALES[found.kernel], kernel(x, x, LENGTHSCALES[found.kernel])
-    fitted = mean_at(gram, gram, z, found.noise)
-    best = x[fitted.argmin()]
-    near = np.clip(best + 0.1 * rng.standard_normal((500, x.shape[1])), 0, 1)
-    tried = np.concatenate([rng.uniform(size=(1500, x.shape[1])), near])
-    cross = kernel(x, tried, lengthscale)
-    mean = mean_at(gram, cross, z, found.noise)
-    deviation = np.sqrt(found.variance * variance_at(gram, cross, found.noise))
-    u = (fitted.min() - mean) / deviation
-    return best, tried[(deviation * (u * norm.cdf(u) + norm.pdf(u))).argmax()]
+def strategy(asked: Problem, seed: int, infill: Infill = "variance") -> Family:
+    return Family(asked.space, asked.tasks, infill=infill, seed=seed)
 
 
-def strategy(problems: dict[str, Quadratic], seed: int) -> Family:
-    return Family(SPACE, tuple(problems), link="signed", initial=2 * len(problems), seed=seed)
+def answers(plan: Family, runs: Runs) -> Answers:
+    return {task: answer.schedule for task, answer in plan.answers(plan.fit(runs.traces), runs.traces).items()}
 
 
-def multitask(problems: dict[str, Quadratic], seed: int, budgets: list[int]) -> dict[int, Answers]:
-    """Algorithm 2, five runs at a time."""
-    plan, runs, answers = strategy(problems, seed), Runs(problems, seed), dict[int, Answers]()
+def model_after_random(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+    for budget in budgets:
+        runs, plan = Runs(asked, seed), strategy(asked, seed)
+        for run in first_runs(asked.space, asked.tasks, budget, seed):
+            runs.make(run)
+        yield "model, random runs", budget, answers(plan, runs)
+
+
+def multitask(
+    asked: Problem, seed: int, budgets: Sequence[int], infill: Infill = "variance", label: str = "multi-task"
+) -> Found:
+    """Algorithm 2 as it comes, five runs at a time."""
+    plan, runs = strategy(asked, seed, infill), Runs(asked, seed)
     for run in plan.first():
         runs.make(run)
     while True:
-        model = plan.fit(runs.traces)
         if len(runs.runs) in budgets:
-            found = plan.answers(model, runs.traces)
-            answers[len(runs.runs)] = {task: answer.schedule for task, answer in found.items()}
+            yield label, len(runs.runs), answers(plan, runs)
         if len(runs.runs) >= max(budgets):
-            return answers
-        for choice in plan.propose(model, runs.traces, count=BATCH):
+            return
+        for choice in plan.propose(plan.fit(runs.traces), runs.traces, count=BATCH):
             runs.make(choice.run)
 
 
-METHODS = {
-    "random search": random_search,
-    "independent": independent,
-    "one for all": one_for_all,
-    "model, random runs": model_after_random,
-    "multi-task": multitask,
+def optimistic(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+    """The same, each run the optimistic schedule of a task in turn."""
+    return multitask(asked, seed, budgets, "optimistic", "multi-task, optimistic")
+
+
+METHODS: dict[str, tuple[Callable[[Problem, int, Sequence[int]], Found], tuple[str, ...]]] = {
+    "multi-task": (multitask, ("multi-task",)),
+    "multi-task, optimistic": (optimistic, ("multi-task, optimistic",)),
+    "independent": (independent, ("independent, best mean", "independent, best run")),
+    "model, random runs": (model_after_random, ("model, random runs",)),
+    "random search": (random_search, ("random search",)),
+    "one for all": (one_for_all, ("one for all",)),
 }
+SHOWN = [name for _, names in METHODS.values() for name in names]
+
+
+def work(name: str, method: str, seed: int, budgets: list[int]) -> Iterator[dict[str, Any]]:
+    """Rows of one problem, method and seed, as they come."""
+    torch.set_num_threads(1)
+    asked, began = problem(name), time.process_time()
+    for label, budget, found in METHODS[method][0](asked, seed, budgets):
+        spent = time.process_time() - began
+        value = {task: asked.judge(task, schedule) for task, schedule in found.items()}
+        x = {
+            task: asked.space.lr_range.to_unit(schedule.multipliers).round(4).tolist()
+            for task, schedule in found.items()
+        }
+        yield {
+            "problem": name,
+            "method": label,
+            "seed": seed,
+            "budget": budget,
+            "log_loss": value,
+            "x": x,
+            "seconds": round(spent, 1),
+        }
+
+
+def worked(rows: Path, *job: Any) -> float:
+    """Do a job, and add each row to the file at once: a line is written in one go, so that jobs may share it."""
+    began = time.process_time()
+    for row in work(*job):
+        with rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    return time.process_time() - began
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=100, help="the first seed; those below 100 are for trying things")
     parser.add_argument("--budgets", type=int, nargs="+", default=[20, 50, 100])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows", type=Path, default=ROWS)
     chosen = parser.parse_args()
-    torch.set_num_threads(1)
-    problems = family(5)
-    best = {task: p.expected_loss(p.best_schedule(STEPS, INTERVALS, 400))[-1] for task, p in problems.items()}
-    rows = [json.loads(line) for line in chosen.rows.read_text().splitlines()] if chosen.rows.exists() else []
-    done = {(row["method"], row["seed"], row["budget"]) for row in rows}
-    for seed in range(100, 100 + chosen.seeds):
-        for method in chosen.methods:
-            left = [budget for budget in chosen.budgets if (method, seed, budget) not in done]
-            if not left:
-                continue
-            began = time.perf_counter()
-            for budget, answers in METHODS[method](problems, seed, left).items():
-                regret = {
-                    task: float(np.log(problems[task].expected_loss(schedule)[-1] / best[task]))
-                    for task, schedule in answers.items()
-                }
-                rows.append({"method": method, "seed": seed, "budget": budget, "regret": regret})
-                with chosen.rows.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-            print(f"{method}, seed {seed}: {time.perf_counter() - began:.0f} s", flush=True)
+    done = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in read(chosen.rows)}
+    jobs = list[tuple[str, str, int, list[int]]]()
+    for method in chosen.methods:  # the longest first
+        for name in chosen.problems:
+            for seed in range(chosen.first, chosen.first + chosen.seeds):
+                labels = METHODS[method][1]
+                left = [b for b in chosen.budgets if any((name, label, seed, b) not in done for label in labels)]
+                if left:
+                    jobs.append((name, method, seed, left))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(chosen.workers, mp_context=context) as pool:
+        started = {pool.submit(worked, chosen.rows, *job): job for job in jobs}
+        for job in as_completed(started):
+            name, method, seed, _ = started[job]
+            print(f"{name}, {method}, seed {seed}: {job.result():.0f} s", flush=True)
     print(machine())
-    shown = list[list[object]]()
-    for method in METHODS:
-        row: list[object] = [method]
-        for budget in chosen.budgets:
-            each = [np.mean(list(r["regret"].values())) for r in rows if (r["method"], r["budget"]) == (method, budget)]
-            if each:
-                error = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else np.nan
-                row.append(f"{np.mean(each):.3f} +- {error:.3f} ({len(each)})")
-                result(
-                    f"tasks_{method.replace(',', '').replace(' ', '_').replace('-', '_')}_{budget}",
-                    float(np.mean(each)),
-                )
-            else:
-                row.append("")
-        shown.append(row)
-    print(table(["mean regret (seeds)", *(f"{budget} runs" for budget in chosen.budgets)], shown))
+    for name in chosen.problems:
+        show(name, read(chosen.rows), chosen.budgets)
     print_results()
+
+
+def read(rows: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+
+
+def regrets(name: str, rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[int, float]]:
+    """Method and budget -> seed -> mean regret over tasks."""
+    best, found = problem(name).best(), dict[tuple[str, int], dict[int, float]]()
+    for row in rows:
+        if row["problem"] == name:
+            each = [value - best[task] for task, value in row["log_loss"].items()]
+            found.setdefault((row["method"], row["budget"]), {})[row["seed"]] = float(np.mean(each))
+    return found
+
+
+def with_error(values: Sequence[float]) -> str:
+    error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.3f} +- {error:.3f} ({len(values)})"
+
+
+def show(name: str, rows: list[dict[str, Any]], budgets: list[int]) -> None:
+    found = regrets(name, rows)
+    plain, paired = list[list[object]](), list[list[object]]()
+    for method in SHOWN:
+        own = [found.get((method, budget), {}) for budget in budgets]
+        plain.append([method, *(with_error(list(seeds.values())) if seeds else "" for seeds in own)])
+        row: list[object] = [method]
+        for budget, seeds in zip(budgets, own, strict=True):
+            ours = found.get(("multi-task", budget), {})
+            gaps = [ours[seed] - other for seed, other in seeds.items() if seed in ours]
+            row.append(with_error(gaps) if gaps and method != "multi-task" else "")
+            if seeds:
+                label = f"{method} {budget}".replace(",", "").replace("-", "_").replace(" ", "_")
+                result(f"tasks_{name}_{label}", float(np.mean(list(seeds.values()))))
+        if method != "multi-task":
+            paired.append(row)
+    runs = [f"{budget} runs" for budget in budgets]
+    print(table([f"{name}: mean regret (seeds)", *runs], plain))
+    print(table([f"{name}: multi-task less", *runs], paired))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import torch
 
 from paceline import Schedule, TraceModel
 from paceline.model.links import LINKS, link_of
-from paceline.model.paths import Conditioned, Normals, draw_path
+from paceline.model.paths import Conditioned, Normals, Standing, draw_path
 from paceline.model.posterior import Posterior
 from paceline.model.quantiles import increment_quantile
 from paceline.problems import DrawnFamily
@@ -60,10 +60,8 @@ def test_draws_at_given_points_have_the_dense_covariance(model: TraceModel, rng:
     normals = Normals.of(1, draws, count, torch.Generator().manual_seed(1))
     unit_lr = torch.from_numpy(rng.uniform(size=count))
     drawn = draw_path(
-        model.given.repeated(draws),
+        Standing(model.given.repeated(draws), (torch.full((draws,), 0.4).double(),)),
         link_of("signed"),
-        values=[torch.full((draws,), 0.4).double()],
-        rates=[],
         unit_lr=unit_lr,
         lengths=torch.zeros(count).double(),
         order=1,
@@ -142,10 +140,8 @@ def test_one_step_quantiles_agree_with_monte_carlo(name: str, alpha: float, rng:
 def test_points_that_all_but_coincide_do_not_blow_up(model: TraceModel) -> None:
     count, draws = 60, 50
     drawn = draw_path(
-        model.given.repeated(draws),
+        Standing(model.given.repeated(draws), (torch.full((draws,), 3.0).double(),)),
         link_of("linear"),
-        values=[torch.full((draws,), 3.0).double()],
-        rates=[],
         unit_lr=torch.full((count,), 0.5).double(),
         lengths=torch.full((count,), 1e-9).double(),
         order=1,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model.linalg import tensor
+from paceline.model.progress import Progress
 from paceline.traces import Clock, Cutting, Scaling, Schedule, Segment, Trace
 from paceline.traces.segments import ClockName
 from paceline.traces.trace import is_sound
@@ -37,6 +38,7 @@ class Past:
     values: Float[np.ndarray, "order"]
     unit_lr: Float[np.ndarray, "rates"]
     last: Segment | None
+    summed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,21 @@ class Frame:
         cutting: where runs are cut into intervals.
         scaling: units.
         tasks: names of the tasks, in the order of their numbers; empty where all runs are of one task.
+        progress: how the summed rate is scaled, where it is an input.
     """
 
     cutting: Cutting
     scaling: Scaling
     tasks: tuple[str, ...]
+    progress: Progress | None = None
 
     def inputs(self, segments: Sequence[Segment]) -> Float[Tensor, "n d"]:
-        """z = (Y_k, .., x_k, .., task), scaled."""
+        """z = (Y_k, .., x_k, .., S_k, task), scaled."""
         values = self.scaling.values(np.array([s.start_values for s in segments]))
         controls = self.scaling.lr_range.log10_to_unit(np.array([s.controls for s in segments]))
         columns = [values, controls]
+        if self.progress is not None:
+            columns.append(self.progress.unit(tensor(np.array([[s.summed] for s in segments]))).numpy())
         if self.tasks:
             columns.append(np.array([[float(self.tasks.index(s.task))] for s in segments]))
         return tensor(np.concatenate(columns, 1))
@@ -132,7 +138,8 @@ class Frame:
         last = segments[-1]
         values = np.array([last.end_value, *last.start_values])[:order]
         rates = self.scaling.lr_range.log10_to_unit(np.array(last.controls))[: order - 1]
-        return Past(self.scaling.values(values), rates, last)
+        summed = last.summed + self.cutting.share(last.start, last.stop) * 10 ** last.controls[0]
+        return Past(self.scaling.values(values), rates, last, summed)
 
     def start_law(self, segments: Sequence[Segment]) -> StartLaw:
         """Y_0 over runs that begin at the beginning, by maximum likelihood; a task without any may begin anywhere."""

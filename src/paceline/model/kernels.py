@@ -7,10 +7,12 @@ Written out here rather than taken from gpytorch, whose product kernel takes fou
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 SQRT5 = 5.0**0.5
 
@@ -91,6 +93,54 @@ def covariance(
         return k
     # between pairs of tasks, then looked up: tasks are few, inputs are many
     return k * _between_tasks(hyper.embedding)[a[..., inputs].long()[..., :, None], b[..., inputs].long()[..., None, :]]
+
+
+class _At(torch.autograd.Function):
+    """k(a_i, b_j) and its derivative in a alone, in place where it can be: what draws spend most of their time on.
+
+    With u = sqrt(5) (a - b) / lengthscale and r = |u|, d/da log k = -u (1 + r) / (3 + 3 r + r^2) sqrt(5) / lengthscale.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hyper: Hyperparameters, a: Tensor, b: Tensor) -> Tensor:  # pyright: ignore
+        inputs = hyper.log_lengthscales.shape[1]
+        inverse = (SQRT5 * torch.exp(-hyper.log_lengthscales)).tolist()
+        alike = _between_tasks(hyper.embedding)[:, b[:, inputs].long()] if len(hyper.embedding) else None
+        gaps = [(a[:, d, None] - b[:, d]).abs_() for d in range(inputs)]
+        k = torch.empty(len(hyper.mean), len(a), len(b), dtype=a.dtype)
+        for variance, scales, polynomial in zip(hyper.variance, inverse, k, strict=True):
+            exponent = gaps[0] * -scales[0]
+            torch.addcmul(exponent.neg(), exponent, exponent, value=1 / 3, out=polynomial).add_(1)
+            for gap, scale in zip(gaps[1:], scales[1:], strict=True):
+                r = gap * -scale
+                exponent.add_(r)
+                polynomial.mul_(torch.addcmul(1 - r, r, r, value=1 / 3))
+            polynomial.mul_(exponent.exp_())
+            polynomial.mul_(variance if alike is None else (variance * alike)[a[:, inputs].long()])
+        if ctx.needs_input_grad[1]:
+            ctx.save_for_backward(a, b, k)
+            ctx.inverse = inverse
+        return k
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None]:  # pyright: ignore
+        a, b, k = ctx.saved_tensors
+        weights = gradients[0] * k
+        found = torch.zeros_like(a)
+        for d in range(len(ctx.inverse[0])):
+            gap = a[:, d, None] - b[:, d]
+            for weight, scales in zip(weights, ctx.inverse, strict=True):
+                u = gap * scales[d]
+                r = u.abs()
+                slope = u.mul_(r + 1).div_(torch.addcmul(3 * r, r, r).add_(3))
+                found[:, d] -= scales[d] * (weight * slope).sum(1)
+        return None, found, None
+
+
+def covariance_at(hyper: Hyperparameters, a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "p n m"]:
+    """`covariance` of many points with few, differentiable in the former alone, once; in half the time."""
+    return _At.apply(hyper, a, b)  # pyright: ignore
 
 
 def _between_tasks(embedding: Float[Tensor, "tasks dims"]) -> Float[Tensor, "tasks tasks"]:

@@ -21,8 +21,8 @@ def level_now(
     posterior: Posterior,
     past: Past,
     noise: Float[Tensor, ""],
-    normals: Float[Tensor, "draws"],
-) -> Float[Tensor, "draws"]:
+    normals: Float[Tensor, "*draws"],
+) -> Float[Tensor, "*draws"]:
     """Draws of the level, scaled; the expected level where the normals are zero."""
     last = past.last
     if last is None or last.moments.n == 0:

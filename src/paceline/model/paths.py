@@ -7,8 +7,10 @@ comes in as fixed normals, so draws are smooth functions of the schedule and can
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import prod
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -17,61 +19,108 @@ from paceline.model.kernels import covariance
 from paceline.model.linalg import lower_solve, try_cholesky, zeros
 from paceline.model.links import Link
 from paceline.model.posterior import JITTER, Posterior
+from paceline.model.progress import Progress
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Points that were conditioned on together, for a batch of possibilities.
+
+    With Sigma the covariance among them given all blocks before, chol chol' = Sigma + noise and whitened =
+    chol^-1 (f - mu). A later point z has row = chol^-1 Sigma(points, z), and what it shares with another z' through
+    this block is row'row': rows act as further features, of which everything is known.
+    """
+
+    points: Float[Tensor, "*b c d"]
+    features: tuple[Float[Tensor, "p *b m"], ...]  # apart while the block grows: joining them would copy all of them
+    rows: Float[Tensor, "p *b c e"]
+    chol: Float[Tensor, "p *b c c"]
+    whitened: Float[Tensor, "p *b c"]
+
+    def cross(
+        self,
+        posterior: Posterior,
+        z: Float[Tensor, "*b n d"],
+        explained: Float[Tensor, "p *b n m"],
+        row: Float[Tensor, "p *b n e"],
+    ) -> Float[Tensor, "p *b n c"]:
+        """chol^-1 Sigma(points, z): the rows of n points for every possibility."""
+        found = covariance(posterior.hyper, z, self.points)
+        if z.shape[-2] == 1:
+            known = torch.stack([(own[..., None, :] * explained).sum(-1) for own in self.features], -1)
+        else:
+            known = explained @ torch.stack(self.features, -1)
+        found = found - known
+        if row.shape[-1]:
+            found = found - row @ self.rows.mT
+        return lower_solve(self.chol, found.mT).mT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditioned:
-    """A posterior given values of f at c points, for a batch of possibilities at once.
+    """A posterior given values of f at some points, for a batch of possibilities at once.
 
-    With Sigma the posterior covariance among the points, chol chol' = Sigma + noise and whitened = chol^-1 (f - mu).
+    Points known before a possibility was split into several (`repeated`) are held once for all of these.
+
+    Args:
+        posterior: what is known without the points.
+        batch: shape of the batch of possibilities.
+        before: blocks of points whose batches are the first dimensions of this one's.
+        own: the block that grows, or None where nothing was seen since the last split.
     """
 
     posterior: Posterior
-    points: Float[Tensor, "*b c d"]
-    features: Float[Tensor, "p *b c m"]
-    chol: Float[Tensor, "p *b c c"]
-    whitened: Float[Tensor, "p *b c"]
+    batch: tuple[int, ...] = ()
+    before: tuple[Block, ...] = ()
+    own: Block | None = None
 
     @classmethod
     def on_nothing(cls, posterior: Posterior) -> "Conditioned":
         """The posterior itself."""
-        p, m = posterior.whitened_mean.shape
-        return cls(posterior, zeros(0, posterior.inducing.shape[1]), zeros(p, 0, m), zeros(p, 0, 0), zeros(p, 0))
+        return cls(posterior)
 
     @property
-    def batch(self) -> tuple[int, ...]:
-        """Shape of the batch of possibilities."""
-        return tuple(self.points.shape[:-2])
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, in the order in which they were seen."""
+        return self.before if self.own is None else (*self.before, self.own)
 
     def repeated(self, count: int) -> "Conditioned":
         """Each possibility `count` times, along a new last batch dimension."""
+        return Conditioned(self.posterior, (*self.batch, count), self.blocks)
 
-        def spread(x: Tensor, tail: int) -> Tensor:
-            at = x.ndim - tail
-            return x.unsqueeze(at).expand(*x.shape[:at], count, *x.shape[at:])
-
-        return Conditioned(
-            self.posterior,
-            spread(self.points, 2),
-            spread(self.features, 2),
-            spread(self.chol, 2),
-            spread(self.whitened, 1),
-        )
-
-    def look(self, z: Float[Tensor, "*b d"]) -> "Look":
-        """Mean and variance of f(z) given everything so far."""
-        posterior = self.posterior
+    def look(self, z: Float[Tensor, "*some d"]) -> "Look":
+        """Mean and variance of f(z) given everything so far; z may lack the first dimensions of the batch."""
+        posterior, batch, d = self.posterior, self.batch, z.shape[-1]
         features = posterior.features(z)
-        explained = posterior.explained(features)
         mean = posterior.mean(features)
-        prior = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1))
-        variance = prior - (features * explained).sum(-1)
-        row = zeros(*mean.shape, 0)
-        if self.points.shape[-2]:
-            cross = covariance(posterior.hyper, self.points, z[..., None, :])[..., 0]
-            cross = cross - (self.features @ explained[..., None])[..., 0]
-            row = lower_solve(self.chol, cross[..., None])[..., 0]
-            mean, variance = mean + (row * self.whitened).sum(-1), variance - row.square().sum(-1)
+        prior = posterior.hyper.variance.reshape(-1, *(1,) * len(batch))
+        explained = posterior.explained(features)
+        variance = posterior.hyper.variance.reshape(-1, *(1,) * (z.ndim - 1)) - (features * explained).sum(-1)
+        p, m, free = *features.shape[:: features.ndim - 1], (1,) * (len(batch) + 1 - z.ndim)
+
+        def spread(x: Tensor, *tail: int) -> Tensor:
+            return x.reshape(p, *free, *z.shape[:-1], *tail).expand(p, *batch, *tail)
+
+        mean, variance, explained, features = (
+            spread(mean),
+            spread(variance),
+            spread(explained, m),
+            spread(features, m),
+        )
+        z = z.expand(*batch, d)
+        row = zeros(p, *batch, 0)
+        for block in self.blocks:
+            shared = block.points.shape[:-2]
+            shape = (*shared, prod(batch[len(shared) :]))
+            found = block.cross(
+                posterior, z.reshape(*shape, d), explained.reshape(p, *shape, m), row.reshape(p, *shape, row.shape[-1])
+            )
+            weight = (found @ block.whitened[..., None])[..., 0]
+            mean, variance = (
+                mean + weight.reshape(mean.shape),
+                variance - found.square().sum(-1).reshape(variance.shape),
+            )
+            row = torch.cat([row, found.reshape(p, *batch, found.shape[-1])], -1)
         # points may all but coincide where a trace is flat; below this floor rounding errors would grow from row to row
         return Look(self, z, features, mean, torch.maximum(variance, JITTER * prior), row)
 
@@ -90,18 +139,24 @@ class Look:
     def saw(self, value: Float[Tensor, "p *b"], noise: "Float[Tensor, 'p'] | None" = None) -> Conditioned:
         """Condition on f(z) = value, or on value = f(z) + an error of variance `noise`."""
         extra = zeros() if noise is None else noise.reshape(-1, *(1,) * (value.ndim - 1))
-        deviation = (self.variance + extra).sqrt()
-        given = self.given
-        batch, c = value.shape[1:], self.row.shape[-1]
-        chol = given.chol.expand(-1, *batch, c, c)
-        column = zeros(*chol.shape[:-1], 1)
-        bottom = torch.cat([self.row, deviation[..., None]], -1)[..., None, :]
-        points = torch.cat([given.points.expand(*batch, c, -1), self.z[..., None, :].expand(*batch, 1, -1)], -2)
-        features = torch.cat([given.features.expand(-1, *batch, c, -1), self.features[..., None, :]], -2)
-        whitened = torch.cat([given.whitened.expand(-1, *batch, c), ((value - self.mean) / deviation)[..., None]], -1)
-        return Conditioned(
-            given.posterior, points, features, torch.cat([torch.cat([chol, column], -1), bottom], -2), whitened
-        )
+        deviation = (self.variance + extra).sqrt()[..., None]
+        whitened = (value[..., None] - self.mean[..., None]) / deviation
+        given, own = self.given, self.given.own
+        point, first = self.z[..., None, :], self.row.shape[-1] - (0 if own is None else own.chol.shape[-1])
+        row, inside = self.row[..., None, :first], self.row[..., first:]
+        if own is None:
+            grown = Block(point, (self.features,), row, deviation[..., None], whitened)
+        else:
+            bottom = torch.cat([inside, deviation], -1)[..., None, :]
+            top = torch.cat([own.chol, zeros(*own.chol.shape[:-1], 1)], -1)
+            grown = Block(
+                torch.cat([own.points, point], -2),
+                (*own.features, self.features),
+                torch.cat([own.rows, row], -2),
+                torch.cat([top, bottom], -2),
+                torch.cat([own.whitened, whitened], -1),
+            )
+        return Conditioned(given.posterior, given.batch, given.before, grown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,14 +226,6 @@ class Normals:
         latent, effect = (part.reshape(draws, p, d).transpose(0, 1) for part in white[:, :-1].chunk(2, 1))
         return Normals(latent, effect, white[:, -1])
 
-    def first(self, intervals: int) -> "Normals":
-        """Those of the first intervals."""
-        return Normals(self.latent[..., :intervals], self.effect[..., :intervals], self.start)
-
-    def at(self, index: int) -> "Normals":
-        """Those at one place of the first dimension of draws."""
-        return Normals(self.latent[:, index], self.effect[:, index], self.start[index])
-
     def reshaped(self, *draws: int) -> "Normals":
         """The same normals, the draws in another shape."""
         p, d = self.latent.shape[0], self.latent.shape[-1]
@@ -186,55 +233,107 @@ class Normals:
 
 
 def latent_input(
-    values: Sequence[Tensor], rates: Sequence[Tensor], order: int, task: "int | Tensor | None"
+    values: Sequence[Tensor],
+    rates: Sequence[Tensor],
+    order: int,
+    task: "int | Tensor | None",
+    progress: Tensor | None = None,
 ) -> Float[Tensor, "*b d"]:
-    """z = (Y_k, .., x_k, .., task), from values and rates newest first; the oldest stands in for missing ones."""
+    """z = (Y_k, .., x_k, .., S_k, task), from values and rates newest first; the oldest stands in for missing ones."""
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
+    if progress is not None:
+        columns.append(progress)
     if task is not None:
         columns.append(task.double() if isinstance(task, Tensor) else torch.tensor(float(task), dtype=torch.float64))
-    widest = max(columns, key=lambda column: column.numel())
-    return torch.stack([column.expand_as(widest) for column in columns], -1)
+    shape = np.broadcast_shapes(*(tuple(column.shape) for column in columns))
+    return torch.stack([column.expand(shape) for column in columns], -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Where a batch of runs stands, before its next interval.
+
+    Args:
+        given: the latent functions; its batch of possibilities is the batch of the runs.
+        values: Y_k of each run, then Y_{k-1}, ... as far as they are known; may lack the first dimensions of the batch.
+        rates: x_{k-1}, x_{k-2}, ... in [0, 1], likewise.
+        summed: S_k, the summed rate so far, likewise.
+        progress: how it is scaled, where it is an input.
+    """
+
+    given: Conditioned
+    values: tuple[Float[Tensor, "..."], ...]
+    rates: tuple[Float[Tensor, "..."], ...] = ()
+    summed: Float[Tensor, "..."] = field(default_factory=zeros)
+    progress: Progress | None = None
+
+    def repeated(self, count: int) -> "Standing":
+        """Each run `count` times, along a new last batch dimension."""
+
+        def spread(known: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(x[..., None] for x in known)
+
+        return replace(
+            self,
+            given=self.given.repeated(count),
+            values=spread(self.values),
+            rates=spread(self.rates),
+            summed=self.summed[..., None],
+        )
+
+    def advance(
+        self,
+        link: Link,
+        x: Float[Tensor, "..."],
+        length: Float[Tensor, ""],
+        *,
+        order: int,
+        task: "int | Int[Tensor, '...'] | None",
+        normals: Normals,
+        interval: int,
+    ) -> tuple["Standing", Float[Tensor, "*b d"], Float[Tensor, "p *b"]]:
+        """Draw one interval at rate x: where the runs stand then, and the input and the latent values of the interval.
+
+        The normals are those of this interval; possibilities that come before their draws share them.
+        """
+        given, rates, progress, summed = self.given, (x, *self.rates), self.progress, self.summed
+        across = (-1, *(1,) * (len(given.batch) - normals.start.ndim), *normals.start.shape)
+        nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
+        far = None if progress is None else progress.unit(summed)
+        look = given.look(latent_input(self.values, rates, order, task, far))
+        f = look.mean + look.variance.sqrt() * normals.latent[..., interval].reshape(across)
+        h = f + (nugget * normals.effect[..., interval]).reshape(across)
+        value = self.values[0] + link(h, length)
+        if progress is not None:
+            summed = progress.after(summed, x, length)
+        return Standing(look.saw(f), (value, *self.values), rates, summed, progress), look.z, h
 
 
 def draw_path(
-    given: Conditioned,
+    at: Standing,
     link: Link,
     *,
-    values: Sequence[Float[Tensor, "..."]],
-    rates: Sequence[Float[Tensor, ""]],
     unit_lr: Float[Tensor, "intervals *each"],
     lengths: Float[Tensor, "intervals"],
     order: int,
     task: "int | Int[Tensor, '*each'] | None",
     normals: Normals,
 ) -> Draw:
-    """Draw Y_1, ..., Y_d from where a run stands.
+    """Draw Y_1, ..., Y_d from where runs stand.
 
     Args:
+        at: the runs.
         link: eta.
-        given: the latent functions; its batch of possibilities is the batch of the draws.
-        values: Y_0 of each draw, then Y_{-1}, ... as far as they are known.
-        rates: x_{-1}, x_{-2}, ... in [0, 1], likewise.
         unit_lr: x_0, ..., x_{d-1} in [0, 1], for all draws or for each; may require a gradient.
         lengths: T_{k+1} - T_k, scaled.
         order: q of NARX(q).
         task: number of the task, where the model has tasks, for all draws or for each.
         normals: randomness, its draws the last batch dimensions.
     """
-    free = (1,) * (len(given.batch) - normals.start.ndim)  # possibilities that share their normals
-    across = (-1, *free, *normals.start.shape)
-    nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
-    known, past = [values[0].expand(given.batch), *values[1:]], list(rates)
-    trace, inputs, latents = [known[0]], list[Tensor](), list[Tensor]()
+    trace, inputs, latents = [at.values[0].expand(at.given.batch)], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):
-        past.insert(0, unit_lr[k])
-        z = latent_input(known, past, order, task)
-        look = given.look(z)
-        f = look.mean + look.variance.sqrt() * normals.latent[..., k].reshape(across)
-        given = look.saw(f)
-        h = f + (nugget * normals.effect[..., k]).reshape(across)
-        known.insert(0, known[0] + link(h, length))
-        trace.append(known[0])
+        at, z, h = at.advance(link, unit_lr[k], length, order=order, task=task, normals=normals, interval=k)
+        trace.append(at.values[0])
         inputs.append(z)
         latents.append(h)
     return Draw(torch.stack(inputs, -2), torch.stack(latents, -1), torch.stack(trace, -1))

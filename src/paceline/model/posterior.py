@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.errors import FitError
-from paceline.model.kernels import Hyperparameters, covariance, log_prior
+from paceline.model.kernels import Hyperparameters, covariance, covariance_at, log_prior
 from paceline.model.linalg import eigenvectors, eye, few_threads, lower_solve, solve, tensor, try_cholesky, zeros
 
 ExpectedLogLikelihood = Callable[[Float[Tensor, "p n"], Float[Tensor, "p n"]], Float[Tensor, ""]]
@@ -247,7 +247,7 @@ class Posterior:
 
     def features(self, z: Float[Tensor, "*b d"]) -> Float[Tensor, "p *b m"]:
         """U' L^-1 k_Z(z)."""
-        flat = covariance(self.hyper, z.reshape(-1, z.shape[-1]), self.inducing) @ self.projection
+        flat = covariance_at(self.hyper, z.reshape(-1, z.shape[-1]), self.inducing) @ self.projection
         return flat.reshape(-1, *z.shape[:-1], flat.shape[-1])
 
     def mean(self, features: Float[Tensor, "p *b m"]) -> Float[Tensor, "p *b"]:

@@ -19,6 +19,7 @@ class Settings:
     lr: "tuple[float, float] | LearningRateRange | None"
     anchor_noise: bool
     random_effect: bool
+    progress: bool = False
 
     def __post_init__(self) -> None:
         if self.inducing < 1:

@@ -25,8 +25,9 @@ from paceline.model.level import level_now
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
-from paceline.model.paths import Conditioned, Draw, Normals, draw_path, latent_input
+from paceline.model.paths import Conditioned, Draw, Normals, Standing, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
+from paceline.model.progress import Progress
 from paceline.model.quantiles import increment_quantile
 from paceline.model.reading import Settings, checked, likelihood_of, usable
 from paceline.model.tasks import canonical, location, placed, with_location
@@ -73,6 +74,7 @@ class TraceModel:
         lr: "tuple[float, float] | LearningRateRange | None" = None,
         anchor_noise: bool = True,
         random_effect: bool = True,
+        progress: bool = False,
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel": ...
 
@@ -95,6 +97,7 @@ class TraceModel:
         lr: "tuple[float, float] | LearningRateRange | None" = None,
         anchor_noise: bool = True,
         random_effect: bool = True,
+        progress: bool = False,
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
@@ -114,6 +117,7 @@ class TraceModel:
             lr: bounds of the rate that scale x; by default those observed.
             anchor_noise: marginalise the error of each interval's first value.
             random_effect: let intervals differ from each other beyond their inputs.
+            progress: let the next increment depend on the summed rate so far, too.
             watch: called with the bound after each evaluation of the hyperparameters.
         """
         traces = checked(traces)
@@ -126,7 +130,7 @@ class TraceModel:
         cutting = cutting_for(traces, intervals, clock, order)
         segments = tuple(s for trace in traces for s in cutting.cut(trace))
         names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
-        settings = Settings(inducing, tasks or 0, lr, anchor_noise, random_effect)
+        settings = Settings(inducing, tasks or 0, lr, anchor_noise, random_effect, progress)
         return cls._cold(cutting, link_of(link), segments, names, settings, watch)
 
     @classmethod
@@ -147,12 +151,14 @@ class TraceModel:
                 f"got {len(segments)} interval(s), {sum(s.failed for s in segments)} of them failed: "
                 "record values more often, or pass runs that went better"
             )
-        frame = Frame(cutting, Scaling.of(used, settings.lr), tasks)
+        scaling = Scaling.of(used, settings.lr)
+        frame = Frame(cutting, scaling, tasks, Progress.of(cutting, scaling) if settings.progress else None)
         likelihood = likelihood_of(used, link, frame, settings)
         guess = likelihood.least_squares()
         centre = guess.median(1).values
+        columns = 2 * cutting.order + settings.progress
         hyper = Hyperparameters.start(
-            centre, 2 * cutting.order, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
+            centre, columns, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
         )
         inputs, sites, most = frame.inputs(used), Sites.near(likelihood, guess), 60
         inducing = farthest_points(inputs, settings.inducing)
@@ -338,27 +344,31 @@ class TraceModel:
             lengths: of the intervals, in mean intervals (`frame.ahead`).
             start: the run so far, of which `tasks` is the task; by default new runs.
         """
-        given = self.given
-        for count in normals.start.shape[len(given.batch) :]:
-            given = given.repeated(count)
-        if start is None:
-            numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
-            law = tensor(np.array([self.start_law.of(m) for m in numbers]))
-            mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
-            values, rates = [mean + deviation * normals.start], list[Tensor]()
-        else:
-            values, rates = self._behind(start, self.frame.task_number(start.task), normals.start)
         return draw_path(
-            given,
+            self.stand(tasks, normals, start),
             self.link,
-            values=values,
-            rates=rates,
             unit_lr=unit_lr,
             lengths=lengths,
             order=self.frame.cutting.order,
             task=tasks,
             normals=normals,
         )
+
+    def stand(
+        self, tasks: "int | Int[Tensor, '*each'] | None", normals: Normals, start: Trace | None = None
+    ) -> Standing:
+        """Runs where they stand, new ones before their first interval, with the batch that `draw_new` gives them."""
+        given = self.given
+        for count in normals.start.shape[len(given.batch) :]:
+            given = given.repeated(count)
+        if start is not None:
+            number = self.frame.task_number(start.task)
+            values, rates, summed = self._behind(start, number, normals.start)
+            return Standing(given, tuple(values), tuple(rates), zeros() + summed, self.frame.progress)
+        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
+        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
+        return Standing(given, (mean + deviation * normals.start,), progress=self.frame.progress)
 
     def _drawn(
         self,
@@ -378,12 +388,9 @@ class TraceModel:
             )
         normals = Normals.of(self.link.latents, draws, count, random)
         number = self.frame.task_number(task if start is None else start.task)
-        values, rates = self._behind(start, number, normals.start)
         return draw_path(
-            self.given.repeated(draws),
+            self.stand(number, normals, start),
             self.link,
-            values=values,
-            rates=rates,
             unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
             lengths=tensor(ahead.lengths),
             order=self.frame.cutting.order,
@@ -392,15 +399,12 @@ class TraceModel:
         )
 
     def _behind(
-        self, start: Trace | None, task: int | None, normals: Float[Tensor, "draws"]
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """Values and rates of the intervals behind, newest first; a new run has only where it starts."""
-        if start is None:
-            mean, deviation = self.start_law.of(task)
-            return [mean + deviation * normals], []
+        self, start: Trace, task: int | None, normals: Float[Tensor, "*draws"]
+    ) -> tuple[list[Tensor], list[Tensor], float]:
+        """Values and rates of the intervals behind, newest first, and S."""
         past = self.frame.past(start)
         level = level_now(self.frame, self.link, self.posterior, past, self._noise_variance(task), normals)
-        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr))
+        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr)), past.summed
 
     def condition_on(self, draw: Draw) -> "TraceModel":
         """The model as if the drawn run had been made: its latent values known, up to the random effect.
@@ -437,11 +441,13 @@ class TraceModel:
             raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
         self.frame.check_base(start.schedule)
         task = self.frame.task_number(start.task)
-        values, older = self._behind(start, task, zeros(1))
+        values, older, summed = self._behind(start, task, zeros(1))
+        progress = self.frame.progress
         x = tensor(self.frame.scaling.lr_range.to_unit(rates))
         with few_threads():
             given = self.given.repeated(len(x))
-            z = latent_input(values, [x, *older], self.frame.cutting.order, task)
+            far = None if progress is None else progress.unit(zeros() + summed)
+            z = latent_input(values, [x, *older], self.frame.cutting.order, task, far)
             look = given.look(z.expand(*given.batch, z.shape[-1]))
             spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(given.batch))
             elapsed = tensor(self.frame.elapsed(start.last_step, end))

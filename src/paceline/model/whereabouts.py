@@ -2,8 +2,9 @@
 
 p(w | runs) is proportional to p(w) p(runs | w): a measure on w (paper, section 4.4) times what the model, with its
 hyperparameters and the known tasks where they are, says of the new task's runs if it lay at w. The second factor is the
-bound of the fit with the task moved there. The distribution is held as places with weights: some drawn from the measure,
-then more from a Gaussian around the best so far, all weighted by p(w) p(runs | w) over the density they came from.
+bound of the fit with the task moved there. The distribution is held as places with weights: some drawn from the
+measure, then more from a Gaussian around the best so far, all weighted by p(w) p(runs | w) over the density they came
+from.
 """
 
 from abc import ABC, abstractmethod
@@ -66,9 +67,11 @@ class Gaussian(Measure):
         return cls(mean, chol)
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
+        """Places at random."""
         return self.mean + torch.randn(count, len(self.mean), dtype=torch.float64, generator=generator) @ self.chol.mT
 
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
+        """Up to a constant."""
         e = lower_solve(self.chol, (w - self.mean).mT)
         return -0.5 * e.square().sum(0) - torch.log(torch.diagonal(self.chol)).sum()
 
@@ -97,6 +100,7 @@ class Hull(Measure):
         return Delaunay(self.corners.numpy())
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
+        """A simplex by its volume, a place in it by Dirichlet weights of its corners."""
         corners = self.corners[torch.as_tensor(self.triangles.simplices).long()]  # simplices, dims + 1, dims
         volumes = torch.det(corners[:, 1:] - corners[:, :1]).abs()  # pyright: ignore
         chosen = torch.multinomial(volumes, count, replacement=True, generator=generator)
@@ -104,6 +108,7 @@ class Hull(Measure):
         return ((gaps / gaps.sum(1, keepdim=True))[..., None] * corners[chosen]).sum(1)
 
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
+        """0 inside, -inf outside."""
         inside: Bool[np.ndarray, "n"] = self.triangles.find_simplex(w.numpy()) >= 0
         return torch.where(torch.as_tensor(inside), 0.0, -torch.inf).double()
 
@@ -182,24 +187,20 @@ def located(
     """What the task's runs say about where it lies, from `count` places in all."""
     base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
     proposals: list[Measure] = [measure]
-    places, models = list[Tensor](), list[TraceModel]()
+    places, models = measure.draw(0, generator), list[TraceModel]()
     weights = torch.ones(0, dtype=torch.float64)
     with few_threads():
-        for round_ in range(rounds):
-            if round_:
-                known = torch.stack(places)
-                mean = weights @ known
-                centred = known - mean
-                spread = centred.mT @ (weights[:, None] * centred) + 0.01 * eye(known.shape[1])
-                proposals.append(Gaussian.of(mean, 1.5 * spread))
-            for w in proposals[-1].draw(count // rounds, generator):
-                places.append(w)
-                models.append(moved(base, w))
-            known = torch.stack(places)
-            drawn_from = torch.stack([proposal.log_density(known) for proposal in proposals]).logsumexp(0)
-            bounds = tensor(np.array([m.bound for m in models]))
-            weights = torch.softmax(bounds + measure.log_density(known) - drawn_from, 0)
-    return Whereabouts(task, known, weights, tuple(models))
+        for turn in range(rounds):
+            if turn:
+                found = Whereabouts(task, places, weights, tuple(models))
+                proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
+            fresh = proposals[-1].draw(count // rounds, generator)
+            models += [moved(base, w) for w in fresh]
+            places = torch.cat([places, fresh])
+            drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)
+            bounds = tensor(np.array([model.bound for model in models]))
+            weights = torch.softmax(bounds + measure.log_density(places) - drawn_from, 0)
+    return Whereabouts(task, places, weights, tuple(models))
 
 
 def moved(model: TraceModel, w: Float[Tensor, "dims"]) -> TraceModel:

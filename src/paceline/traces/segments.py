@@ -85,7 +85,8 @@ class Segment:
     """One interval of one trace, in the model's units (bigger is better) on the model's clock.
 
     `start_values` and `controls` hold Y_k, Y_{k-1}, ... and log10 of the mean rate x_k, x_{k-1}, ..., as many as the
-    order of the model; the oldest is repeated where a run is younger than that.
+    order of the model; the oldest is repeated where a run is younger than that. `summed` is the sum over the intervals
+    before of mean rate times share of the run.
     """
 
     trace: str
@@ -99,6 +100,7 @@ class Segment:
     moments: Moments
     failed: bool
     first: bool
+    summed: float = 0.0
 
     @property
     def end_value(self) -> float:
@@ -144,6 +146,11 @@ class Cutting:
     def control(self, schedule: Schedule, start: int, stop: int) -> float:
         """log10 of the control over an interval."""
         return schedule.mean_log10(start, max(stop, start + 1), of_multiplier=self.base is not None)
+
+    def share(self, start: int, stop: int) -> float:
+        """The part of a run between two steps, on the model's clock."""
+        at = self.clock(np.array([start, stop, self.clock.steps]))
+        return float((at[1] - at[0]) / at[2])
 
     def cut(self, trace: Trace, known: "Segment | None" = None) -> list[Segment]:
         """The intervals of a trace that hold observations of its own.
@@ -215,6 +222,8 @@ class Cutting:
         controls = [
             self.control(trace.schedule, int(steps[i]), int(steps[j])) for i, j in zip(recent, ends, strict=True)
         ]
+        before = [(int(steps[i]), int(steps[j])) for i, j in pairwise(past)]
+        shares = [self.share(i, j) * 10 ** self.control(trace.schedule, i, j) for i, j in before]
         missing = self.order - len(recent)
         new = slice(a + 1 + (known.moments.n if known else 0), b + 1)
         elapsed = self.clock(steps[new]) - self.clock(steps[a : a + 1])
@@ -231,6 +240,7 @@ class Cutting:
             moments=(known.moments if known else Moments()).append(elapsed, residuals),
             failed=failed,
             first=len(past) == 1,
+            summed=float(sum(shares)),
         )
 
     def _spiked(self, start: float, values: Float[np.ndarray, "n"]) -> bool:

@@ -158,6 +158,7 @@ class Linearised:
             row = theirs.look(z.expand(targets, *z.shape)).row[..., -d:]
             covariances.append((row * self.slopes[:, :, None]).sum(-1))
         b = torch.stack(covariances, -1)
-        chol = own.chol[:, None, :, -d:, -d:].expand(-1, targets, -1, -1, -1)
+        assert own.own is not None, "it has seen d points"
+        chol = own.own.chol[:, None].expand(-1, targets, -1, -1, -1)
         whitened = lower_solve(chol, b[..., None])[..., 0]
         return whitened.square().sum((0, -1)).mean(0)

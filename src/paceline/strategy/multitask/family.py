@@ -3,8 +3,10 @@
 Settings without state: everything is a function of the runs made so far (`Trace` with its task) and of those under way.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +23,8 @@ from paceline.strategy.multitask.optimistic import best_schedules, final_quantil
 from paceline.strategy.multitask.reading import readable
 from paceline.strategy.multitask.space import Run, Space, first_runs
 from paceline.traces import Schedule, Trace
+
+Infill = Literal["variance", "optimistic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +47,14 @@ class Family:
     Args:
         space: the schedules searched.
         tasks: names of the tasks that are tuned.
-        initial: N_0, first runs by Latin hypercube; by default one for each task.
+        initial: N_0, first runs by Latin hypercube; by default two for each task.
         alpha: quantile of the optimistic set.
-        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
+        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful; the best of many schedules tends
+            to be one that the model thinks too much of.
         dims: L, dimensions of the task embedding.
-        link, order: as in `TraceModel.fit`.
+        link, order, progress: as in `TraceModel.fit`.
+        infill: "variance" runs what teaches most about the optimistic set (the paper's criterion); "optimistic" runs
+            the set itself, tasks in turn, in a fraction of the time.
         seed: of everything drawn.
         effort: how hard to search.
         others: tasks that are known by runs made before, and inform these; nothing is proposed or answered for them.
@@ -57,10 +64,12 @@ class Family:
     tasks: tuple[str, ...]
     initial: int | None = None
     alpha: float = 0.9
-    answer_alpha: float = 0.5
+    answer_alpha: float = 0.3
     dims: int = 2
-    link: "str | Link" = "exponential"
-    order: int = 1
+    link: "str | Link" = "signed"
+    order: int = 2
+    progress: bool = True
+    infill: Infill = "variance"
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
     others: tuple[str, ...] = ()
@@ -72,10 +81,12 @@ class Family:
         for name in ("alpha", "answer_alpha"):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
+        if self.infill not in ("variance", "optimistic"):
+            raise InputError(f'infill must be "variance" or "optimistic", got {self.infill!r}')
 
     def first(self) -> tuple[Run, ...]:
         """The runs to begin with."""
-        return first_runs(self.space, self.tasks, self.initial or len(self.tasks), self.seed)
+        return first_runs(self.space, self.tasks, self.initial or 2 * len(self.tasks), self.seed)
 
     def fit(self, traces: Sequence[Trace]) -> TraceModel:
         """The trace model of the runs so far, cut and scaled as the space says; failed ones stood still."""
@@ -88,6 +99,7 @@ class Family:
             intervals=self.space.change_points,
             link=self.link,
             order=self.order,
+            progress=self.progress,
             tasks=self.dims,
             lr=self.space.lr_range,
         )
@@ -109,7 +121,7 @@ class Family:
         numbers = [model.frame.tasks.index(task) for task in among or self.tasks]
         for run in under_way:
             model = self.fantasy(model, run)
-        choices = list[Choice]()
+        choices, turns = list[Choice](), Counter([*(trace.task for trace in made), *(run.task for run in under_way)])
         for i in range(count):
             generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
             starts = self._run_before(model, made, len(numbers))
@@ -122,8 +134,10 @@ class Family:
                     starts=starts,
                     generator=generator,
                     tasks=numbers,
+                    of=None if self.infill == "variance" else min(among or self.tasks, key=lambda task: turns[task]),
                 )
             )
+            turns[choices[-1].run.task] += 1
             model = self.fantasy(model, choices[-1].run)
         return tuple(choices)
 
@@ -149,6 +163,7 @@ class Family:
                 draws=2 * self.effort.draws,
                 grid=self.effort.grid,
                 sweeps=self.effort.sweeps + 1,
+                moves=self.effort.climbs,
                 generator=generator,
                 tasks=numbers,
             )

@@ -34,6 +34,7 @@ class Effort:
         moves: gradient steps.
         draws: of a schedule, in the search for the optimistic set.
         grid, sweeps: of that search (`best_schedules`).
+        climbs: gradient steps after it, in the search for answers.
     """
 
     outer: int = 48
@@ -45,6 +46,7 @@ class Effort:
     draws: int = 48
     grid: int = 7
     sweeps: int = 2
+    climbs: int = 20
 
     def __post_init__(self) -> None:
         if self.starts < 1 or self.screened < self.starts:
@@ -67,7 +69,7 @@ class Choice:
         reference: the optimistic set, one x per task that can be run, in the order they were given in.
         before: J, in squared scaled units.
         after: E Jbar of the run.
-        rivals: the best E Jbar of each of these tasks.
+        rivals: the best E Jbar of each of these tasks that was considered.
         cost: intervals drawn for the decision.
     """
 
@@ -88,6 +90,7 @@ def next_run(
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
     generator: torch.Generator,
     tasks: "Sequence[int] | None" = None,
+    of: str | None = None,
 ) -> Choice:
     """The most informative run about the optimistic set.
 
@@ -99,6 +102,7 @@ def next_run(
         starts: schedules that compete for the optimistic set (`best_schedules`).
         generator: source of randomness.
         tasks: numbers of the tasks that can be run and are to be learnt about; all by default.
+        of: a task whose schedule in the optimistic set is to be run as it is.
     """
     effort = effort or Effort()
     numbers = torch.tensor(range(len(model.frame.tasks)) if tasks is None else tasks)
@@ -119,14 +123,18 @@ def next_run(
             Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator, tasks=numbers)
             for outer in (effort.outer, effort.rough)
         )
-        owners = numbers.repeat_interleave(effort.starts)
-        begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
-        x = descend(rough, begin, owners, effort.moves)
+        if of is None:
+            owners = numbers.repeat_interleave(effort.starts)
+            begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
+            x = descend(rough, begin, owners, effort.moves)
+        else:
+            owners = torch.tensor([model.frame.tasks.index(of)])
+            x = reference[numbers == owners]
         with torch.no_grad():
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[owners == m].min()) for m in numbers)
+    rivals = tuple(float(scores[owners == m].min()) for m in numbers if m in owners)
     run = Run(model.frame.tasks[int(owners[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model import TraceModel
+from paceline.model.linalg import normal_quantile, zeros
 from paceline.model.paths import Normals
 
 
@@ -45,6 +46,7 @@ def best_schedules(
     draws: int = 128,
     grid: int = 9,
     sweeps: int = 2,
+    moves: int = 0,
     generator: torch.Generator,
     tasks: "Sequence[int] | None" = None,
 ) -> Float[Tensor, "tasks intervals"]:
@@ -58,6 +60,7 @@ def best_schedules(
         draws: of each schedule.
         grid: values of x_k that are tried at once; each sweep tries them closer around the best.
         sweeps: over all intervals.
+        moves: gradient steps that all intervals take together afterwards.
         generator: source of randomness.
         tasks: numbers of the tasks that are asked for; all by default.
     """
@@ -65,21 +68,35 @@ def best_schedules(
     d, count = len(lengths), len(numbers)
     rows = torch.arange(count)
     normals = Normals.of(model.link.latents, draws, d, generator)
+    order, shape = model.frame.cutting.order, (count, draws, grid)
+    same = normals.for_each(count)
+    latent, effect = (part[..., None, :].expand(-1, *shape, d) for part in (same.latent, same.effect))
+    alike = Normals(latent, effect, zeros(*shape))
 
-    def choose(x: Tensor, k: int, values: Tensor, stop: int) -> Tensor:
-        """x with the best of `values` (tasks, candidates) in place k, judged by the end of interval `stop` - 1."""
-        tried = x[:, None, :stop].repeat(1, values.shape[1], 1)
-        tried[:, :, k] = values
-        flat = tried.reshape(-1, stop)
-        score = final_quantiles(model, alpha, flat, numbers.repeat_interleave(values.shape[1]), lengths, normals)
-        best = score.reshape(count, -1).argmax(1)
-        return torch.cat([tried[rows, best], x[:, stop:]], 1)
+    def sweep(x: Tensor, values: Tensor, *, whole: bool) -> Tensor:
+        """x with each place in turn the best of its `values` (tasks, places, tried), by the end of the run or interval.
+
+        What comes before a place is drawn once for all that is tried there.
+        """
+        at = model.stand(numbers[:, None], same)
+        for k in range(d):
+            tried, path = values[:, k], at.repeated(grid)
+            for j in range(k, d if whole else k + 1):
+                rate = tried[:, None] if j == k else x[:, j, None, None]
+                path, _, _ = path.advance(
+                    model.link, rate, lengths[j], task=numbers[:, None, None], normals=alike, interval=j, order=order
+                )
+            score = torch.quantile(path.values[0], alpha, dim=1)
+            x = x.clone()
+            x[:, k] = tried[rows, score.argmax(1)]
+            at, _, _ = at.advance(
+                model.link, x[:, k, None], lengths[k], task=numbers[:, None], normals=same, interval=k, order=order
+            )
+        return x
 
     with torch.no_grad():
-        even = torch.linspace(0, 1, grid, dtype=torch.float64).expand(count, grid)
-        x = torch.full((count, d), 0.5, dtype=torch.float64)
-        for k in range(d):
-            x = choose(x, k, even, k + 1)
+        even = torch.linspace(0, 1, grid, dtype=torch.float64).expand(count, d, grid)
+        x = sweep(torch.full((count, d), 0.5, dtype=torch.float64), even, whole=False)
         known = x[None] if starts is None else torch.cat([x[None], starts])
         flat, owner = known.reshape(-1, d), numbers.repeat(len(known))
         score = final_quantiles(model, alpha, flat, owner, lengths, normals).reshape(-1, count)
@@ -87,7 +104,37 @@ def best_schedules(
         reach = 0.5
         for _ in range(sweeps):
             around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)
-            for k in range(d):
-                x = choose(x, k, (x[:, k, None] + around).clamp(0, 1), d)
+            x = sweep(x, (x[:, :, None] + around).clamp(0, 1), whole=True)
             reach /= 2.5
-    return x
+    return climbed(model, alpha, x, numbers, lengths, normals, moves) if moves else x
+
+
+def climbed(
+    model: TraceModel,
+    alpha: float,
+    x: Float[Tensor, "tasks intervals"],
+    tasks: Int[Tensor, "tasks"],
+    lengths: Float[Tensor, "intervals"],
+    normals: Normals,
+    moves: int,
+) -> Float[Tensor, "tasks intervals"]:
+    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value: the best place it has been.
+
+    Rates of neighbouring intervals can stand in for each other, and sweeps over one at a time stop on such ridges.
+    """
+    order = normal_quantile(alpha)
+    both = normals.joined(normals.opposite()).for_each(len(x))
+    x = x.clone().requires_grad_()
+    optimiser = torch.optim.Adam([x], lr=0.05, betas=(0.8, 0.95))
+    best, highest = x.detach().clone(), torch.full((len(x),), -torch.inf, dtype=torch.float64)
+    for _ in range(moves):
+        with torch.enable_grad():
+            final = model.draw_new(x.T[..., None], tasks[:, None], both, lengths).values[..., -1]
+            score = final.mean(1) + order * final.std(1)
+        higher = score.detach() > highest
+        best, highest = torch.where(higher[:, None], x.detach(), best), torch.maximum(highest, score.detach())
+        (x.grad,) = torch.autograd.grad(-score.sum(), x)
+        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
+        with torch.no_grad():
+            x.clamp_(0, 1)
+    return best

@@ -1,20 +1,19 @@
-"""A new task as a mixture over where it may lie: draws of its runs, the best rest of a schedule, the best probe."""
+"""A new task as a mixture over where it may lie: the best rest of a schedule, and the most informative beginning."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from paceline.model import TraceModel
 from paceline.model.linalg import few_threads, tensor
-from paceline.model.paths import Normals
+from paceline.model.paths import Normals, Standing
 from paceline.strategy.multitask import Space
 from paceline.traces import Trace
 
-Score = Callable[[Float[Tensor, "schedules intervals"]], Float[Tensor, "schedules"]]
+Score = Callable[[Float[Tensor, "models draws tried ends"]], Float[Tensor, "tried"]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,23 +42,6 @@ class Mixture:
         schedule, begin = self.space.schedule([0.5] * self.space.intervals), int(self.space.change_points[self.done])
         return tensor(self.models[0].frame.ahead(schedule, begin).lengths)
 
-    def draw(
-        self, x: Float[Tensor, "schedules known"], normals: Normals
-    ) -> Float[Tensor, "models schedules draws known"]:
-        """Values at the end of each of the next intervals, scaled, for beginnings of the rest of the schedule.
-
-        Normals have dimensions (models, draws), or (draws) where all models share them.
-        """
-        lengths, (count, known) = self.lengths, x.shape
-        found = list[Tensor]()
-        for i, model in enumerate(self.models):
-            e = normals if normals.start.ndim == 1 else normals.at(i)
-            e = e.first(known).for_each(count)
-            number = torch.tensor(model.frame.tasks.index(self.task))
-            drawn = model.draw_new(x.T[..., None], number, e, lengths[:known], start=self.start)
-            found.append(drawn.values[..., 1:])
-        return torch.stack(found)
-
     def best_rest(
         self,
         alpha: float,
@@ -75,15 +57,12 @@ class Mixture:
         `horizon` counts the intervals to look ahead; all that are left by default.
         """
         left = len(self.lengths) if horizon is None else min(horizon, len(self.lengths))
-        p = self.models[0].link.latents
-        normals = Normals.of(p, len(self.models) * draws, left, generator).reshaped(len(self.models), draws)
+        normals = [Normals.of(self.models[0].link.latents, draws, left, generator) for _ in self.models]
 
-        def score(x: Tensor) -> Tensor:
-            final = self.draw(x, normals)[..., -1]
-            return torch.quantile(final.transpose(0, 1).flatten(1), alpha, dim=1)
+        def score(y: Float[Tensor, "models draws tried ends"]) -> Float[Tensor, "tried"]:
+            return torch.quantile(y[..., -1].flatten(0, 1), alpha, dim=0)
 
-        with torch.no_grad(), few_threads():
-            return search(score, left, grid=grid, sweeps=sweeps)
+        return self._search(score, normals, left, grid, sweeps)
 
     def best_probe(
         self, intervals: int, *, draws: int, grid: int, sweeps: int, generator: torch.Generator
@@ -94,44 +73,79 @@ class Mixture:
         the paper's prose has it (docs/design.md). All places meet the same normals; what their means differ by beyond
         that is the main effect of a two-way layout.
         """
-        normals = Normals.of(self.models[0].link.latents, draws, intervals, generator)
+        same = Normals.of(self.models[0].link.latents, draws, intervals, generator)
 
-        def score(x: Tensor) -> Tensor:
-            return share_due_to_place(self.draw(x, normals)).mean(-1)
+        def score(y: Float[Tensor, "models draws tried ends"]) -> Float[Tensor, "tried"]:
+            return share_due_to_place(y).mean(-1)
 
+        return self._search(score, [same] * len(self.models), intervals, grid, sweeps)
+
+    def _search(
+        self, score: Score, normals: Sequence[Normals], left: int, grid: int, sweeps: int
+    ) -> tuple[Float[Tensor, "left"], float]:
+        """The best x, one interval at a time: first by where each interval ends, then in sweeps over all of them."""
+        x = torch.full((left,), 0.5, dtype=torch.float64)
+        even = torch.linspace(0, 1, grid, dtype=torch.float64)
         with torch.no_grad(), few_threads():
-            return search(score, intervals, grid=grid, sweeps=sweeps)
+            x, best = self._sweep(score, normals, x, even.expand(left, grid), whole=False)
+            reach = 0.5
+            for _ in range(sweeps):
+                around = reach * (2 * even - 1)
+                x, best = self._sweep(score, normals, x, (x[:, None] + around).clamp(0, 1), whole=True)
+                reach /= 2.5
+        return x, best
+
+    def _sweep(
+        self,
+        score: Score,
+        normals: Sequence[Normals],
+        x: Float[Tensor, "left"],
+        values: Float[Tensor, "left tried"],
+        *,
+        whole: bool,
+    ) -> tuple[Float[Tensor, "left"], float]:
+        """x with each place in turn the best of its `values`, judged by the end of the run or of the interval.
+
+        What comes before a place is drawn once for all that is tried there.
+        """
+        x, (left, tried) = x.clone(), values.shape
+        lengths, alike = self.lengths, [_for_each(e, tried) for e in normals]
+        numbers = [torch.tensor(model.frame.tasks.index(self.task)) for model in self.models]
+        at = [model.stand(m, e, self.start) for model, m, e in zip(self.models, numbers, normals, strict=True)]
+        ends, best = [list[Tensor]() for _ in self.models], -torch.inf
+
+        def advance(i: int, path: Standing, rate: Tensor, k: int, e: Normals) -> Standing:
+            model = self.models[i]
+            order = model.frame.cutting.order
+            return path.advance(model.link, rate, lengths[k], order=order, task=numbers[i], normals=e, interval=k)[0]
+
+        for k in range(left):
+            found = list[Tensor]()
+            for i in range(len(self.models)):
+                path, trace = at[i].repeated(tried), [end[:, None].expand(-1, tried) for end in ends[i]]
+                for j in range(k, left if whole else k + 1):
+                    path = advance(i, path, values[k] if j == k else x[j], j, alike[i])
+                    trace.append(path.values[0])
+                found.append(torch.stack(trace, -1))
+            scores = score(torch.stack(found))
+            x[k], best = values[k, int(scores.argmax())], float(scores.max())
+            for i in range(len(self.models)):
+                at[i] = advance(i, at[i], x[k], k, normals[i])
+                ends[i].append(at[i].values[0])
+        return x, best
 
 
-def share_due_to_place(y: Float[Tensor, "models schedules draws ends"]) -> Float[Tensor, "schedules ends"]:
+def _for_each(normals: Normals, tried: int) -> Normals:
+    """The same normals for everything that is tried, which is the last dimension of the draws."""
+    latent, effect = (part[..., None, :].expand(-1, -1, tried, -1) for part in (normals.latent, normals.effect))
+    return Normals(latent, effect, normals.start[:, None].expand(-1, tried))
+
+
+def share_due_to_place(y: Float[Tensor, "models draws tried ends"]) -> Float[Tensor, "tried ends"]:
     """Var_w(E[Y | w]) / Var(Y), from draws that share their normals between places."""
-    models, _, draws, _ = y.shape
-    expected, luck = y.mean(2, keepdim=True), y.mean(0, keepdim=True)
-    left = y - expected - luck + y.mean((0, 2), keepdim=True)
-    spurious = left.square().sum((0, 2)) / ((models - 1) * (draws - 1)) / draws
-    due = (expected[:, :, 0].var(0) - spurious).clamp_min(0.0)
-    within = y.var(2).mean(0)
-    return due / (due + within).clamp_min(1e-300)
-
-
-def search(score: Score, intervals: int, *, grid: int, sweeps: int) -> tuple[Float[Tensor, "intervals"], float]:
-    """The best x, one interval at a time: first by where each interval ends, then in sweeps over all of them."""
-    even = torch.linspace(0, 1, grid, dtype=torch.float64)
-    x, best = torch.full((intervals,), 0.5, dtype=torch.float64), -np.inf
-
-    def choose(x: Tensor, k: int, values: Tensor, stop: int) -> tuple[Tensor, float]:
-        tried = x[:stop].repeat(len(values), 1)
-        tried[:, k] = values
-        scores = score(tried)
-        i = int(scores.argmax())
-        return torch.cat([tried[i], x[stop:]]), float(scores[i])
-
-    for k in range(intervals):
-        x, best = choose(x, k, even, k + 1)
-    reach = 0.5
-    for _ in range(sweeps):
-        around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)
-        for k in range(intervals):
-            x, best = choose(x, k, (x[k] + around).clamp(0, 1), intervals)
-        reach /= 2.5
-    return x, best
+    models, draws = y.shape[:2]
+    expected, luck = y.mean(1, keepdim=True), y.mean(0, keepdim=True)
+    left = y - expected - luck + y.mean((0, 1), keepdim=True)
+    spurious = left.square().sum((0, 1)) / ((models - 1) * (draws - 1)) / draws
+    due = (expected[:, 0].var(0) - spurious).clamp_min(0.0)
+    return due / (due + y.var(1).mean(0)).clamp_min(1e-300)

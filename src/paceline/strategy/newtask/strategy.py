@@ -20,6 +20,7 @@ from paceline.model.whereabouts import Whereabouts, located, measure_of, unseen
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask import Family, Space
+from paceline.strategy.multitask.space import as_floats
 from paceline.strategy.newtask.mixture import Mixture
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Objective, Schedule, Trace
@@ -185,10 +186,8 @@ class NewTask(Strategy):
         )
         fork = history.alive[0] if history.alive else None
         proposals = [self._proposal(history, k, fork, float(x[k]), new=i > 0, number=i) for i in range(self.forks)]
-        reason = (
-            f"a probe at {', '.join(f'{r:.3g}' for r in self.space.lr_range.from_unit(x.numpy()))}: {share:.0%} of what "
-            "is uncertain about it is where the task lies"
-        )
+        rates = ", ".join(f"{rate:.3g}" for rate in self.space.lr_range.from_unit(x.numpy()))
+        reason = f"a probe at {rates}: {share:.0%} of what is uncertain about it is where the task lies"
         return Decision(tuple(proposals), reasons=(reason,), details=self._details(known, proposals))
 
     def _known(self, history: History, intervals: int) -> Whereabouts:
@@ -223,7 +222,7 @@ class NewTask(Strategy):
             generator=generator,
         )
         value = float(self.model.frame.to_user(torch.tensor([score], dtype=torch.float64))[0])
-        return Plan(fork, tuple(x.tolist()), score, value)
+        return Plan(fork, as_floats(x), score, value)
 
     def _proposal(self, history: History, k: int, fork: Fork | None, x: float, *, new: bool, number: int) -> Proposal:
         """Interval k of a fork, or of a clone of it."""
