@@ -389,7 +389,7 @@ class TraceModel:
         normals = Normals.of(self.link.latents, draws, count, random)
         number = self.frame.task_number(task if start is None else start.task)
         return draw_path(
-            self.stand(number, normals, start),
+            replace(self.stand(number, normals, start), given=self.given.repeated(draws)),
             self.link,
             unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
             lengths=tensor(ahead.lengths),
