@@ -129,7 +129,7 @@ def next_run(
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[tasks == m].min()) for m in sorted(set(tasks.tolist())))
+    rivals = tuple(float(scores[tasks == m].min()) for m in range(count) if bool((tasks == m).any()))
     run = Run(model.frame.tasks[int(tasks[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
