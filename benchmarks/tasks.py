@@ -29,7 +29,6 @@ from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule
 from paceline.strategy.multitask import Family, Run, first_runs
-from paceline.strategy.multitask.family import Infill
 from paceline.strategy.multitask.space import as_floats
 
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
@@ -73,7 +72,7 @@ def independent(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
         runs.make(Run(task, as_floats(x)))
 
 
-def strategy(asked: Problem, seed: int, infill: Infill = "variance") -> Family:
+def strategy(asked: Problem, seed: int, infill: str = "variance") -> Family:
     return Family(asked.space, asked.tasks, infill=infill, seed=seed)
 
 
@@ -90,7 +89,7 @@ def model_after_random(asked: Problem, seed: int, budgets: Sequence[int]) -> Fou
 
 
 def multitask(
-    asked: Problem, seed: int, budgets: Sequence[int], infill: Infill = "variance", label: str = "multi-task"
+    asked: Problem, seed: int, budgets: Sequence[int], infill: str = "variance", label: str = "multi-task"
 ) -> Found:
     """Algorithm 2 as it comes, five runs at a time."""
     plan, runs = strategy(asked, seed, infill), Runs(asked, seed)
