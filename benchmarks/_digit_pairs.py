@@ -93,6 +93,8 @@ def final(pair: str, schedule: Schedule, seeds: range) -> float:
 
 @cache
 def known() -> dict[str, dict[str, list[float] | float]]:
+    if not KNOWN.exists():
+        raise SystemExit(f"expected the best known schedules in {KNOWN}: python -m benchmarks._digit_pairs finds them")
     return json.loads(KNOWN.read_text())
 
 

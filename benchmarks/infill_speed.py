@@ -60,7 +60,7 @@ def ranks(model: TraceModel, reference: torch.Tensor, effort: Effort, count: int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--links", nargs="+", default=["exponential", "linear"])
+    parser.add_argument("--links", nargs="+", default=["exponential", "signed"])
     parser.add_argument("--candidates", type=int, default=200)
     parser.add_argument("--growth", nargs="*", default=["5,50", "5,100", "10,20", "10,50", "10,100"])
     chosen = parser.parse_args()

@@ -151,6 +151,32 @@ def test_decisions_repeat_and_batches_differ() -> None:
     assert later.run != one.run
 
 
+def test_the_optimistic_set_can_be_run_itself() -> None:
+    plan, made = strategy(infill="optimistic"), runs(2)
+    model = plan.fit(made)
+    choices = plan.propose(model, made, count=3)
+    assert {choice.run.task for choice in choices} == set(TASKS)
+    for choice in choices:
+        task = model.frame.tasks.index(choice.run.task)
+        assert choice.run.x == tuple(choice.reference[task].tolist())
+        assert choice.rivals == (choice.after,)
+    (next_one,) = plan.propose(model, [*made, replace(made[0], name="new")])
+    assert next_one.run.task != made[0].task  # the task with fewest runs
+    with pytest.raises(InputError, match='infill must be "variance" or "optimistic", got \'greedy\''):
+        strategy(infill="greedy")
+
+
+def test_climbing_reaches_higher_than_sweeps(model: TraceModel) -> None:
+    lengths, normals = SPACE.lengths(model), Normals.of(model.link.latents, 400, 5, generator(9))
+    tasks, ends = torch.arange(3), dict[int, torch.Tensor]()
+    for moves in (0, 15):
+        x = best_schedules(model, 0.5, lengths, draws=64, grid=5, sweeps=1, moves=moves, generator=generator())
+        assert bool(((x >= 0) & (x <= 1)).all())
+        with torch.no_grad():
+            ends[moves] = model.draw_new(x.T[..., None], tasks[:, None], normals.for_each(3), lengths).values[..., -1]
+    assert float(ends[15].mean()) > float(ends[0].mean()) - 0.005
+
+
 def test_answers_are_schedules_with_what_they_should_reach() -> None:
     plan, made = strategy(), runs(3)
     model = plan.fit(made)

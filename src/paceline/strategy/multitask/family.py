@@ -6,7 +6,6 @@ Settings without state: everything is a function of the runs made so far (`Trace
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
@@ -23,8 +22,6 @@ from paceline.strategy.multitask.optimistic import best_schedules, final_quantil
 from paceline.strategy.multitask.reading import readable
 from paceline.strategy.multitask.space import Run, Space, first_runs
 from paceline.traces import Schedule, Trace
-
-Infill = Literal["variance", "optimistic"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +51,7 @@ class Family:
         dims: L, dimensions of the task embedding.
         link, order, progress: as in `TraceModel.fit`.
         infill: "variance" runs what teaches most about the optimistic set (the paper's criterion); "optimistic" runs
-            the set itself, tasks in turn, in a fraction of the time.
+            the set itself and the best schedules by the median, tasks in turn, in a fraction of the time.
         seed: of everything drawn.
         effort: how hard to search.
         others: tasks that are known by runs made before, and inform these; nothing is proposed or answered for them.
@@ -63,13 +60,13 @@ class Family:
     space: Space
     tasks: tuple[str, ...]
     initial: int | None = None
-    alpha: float = 0.9
+    alpha: float = 0.8
     answer_alpha: float = 0.3
     dims: int = 2
     link: "str | Link" = "signed"
     order: int = 2
     progress: bool = True
-    infill: Infill = "variance"
+    infill: str = "variance"
     seed: int = 0
     effort: Effort = field(default_factory=Effort)
     others: tuple[str, ...] = ()
@@ -125,16 +122,18 @@ class Family:
         for i in range(count):
             generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
             starts = self._run_before(model, made, len(numbers))
+            task = None if self.infill == "variance" else min(among or self.tasks, key=lambda task: turns[task])
             choices.append(
                 next_run(
                     model,
                     self.space,
-                    alpha=self.alpha,
+                    # a task's own schedule: every second one optimistic, the others as good as is believed now
+                    alpha=0.5 if task and turns[task] % 2 == 0 else self.alpha,
                     effort=self.effort,
                     starts=starts,
                     generator=generator,
                     tasks=numbers,
-                    of=None if self.infill == "variance" else min(among or self.tasks, key=lambda task: turns[task]),
+                    of=task,
                 )
             )
             turns[choices[-1].run.task] += 1
