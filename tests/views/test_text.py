@@ -9,7 +9,8 @@ from paceline.traces import Schedule
 from paceline.views.data import read
 from paceline.views.live import Lines, Screen, watcher
 from paceline.views.picture import draw
-from paceline.views.text import event_lines, result_in_words, schedule_in_words, study_page
+from paceline.views.text import event_lines, result_in_words, study_page
+from paceline.views.words import schedule_in_words
 from tests.views.test_data import STUDY
 
 
