@@ -71,7 +71,7 @@ def answers_table(view: StudyView) -> Table:
     kind = "rates" if strategy["base"]["name"] == "constant" else "multipliers"
     for name in ("task", f"answer: {kind} of {strategy['intervals']} intervals", "forecast of its end"):
         table.add_column(name, no_wrap=name == "task")
-    for name in ("best run", "ended at", "runs"):
+    for name in ("best run", "its last 5 values", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
     for task, answer in view.answers.items():
         best = view.best_runs.get(task)
@@ -93,8 +93,8 @@ def places_in_words(embedding: "dict[str, np.ndarray]") -> list[str]:
         return []
     at = np.array([embedding[name] for name in names])
     gaps = np.linalg.norm(at[:, None] - at[None], axis=-1) + np.diag(np.full(len(names), np.inf))
-    pairs = [f"{name!r} {names[int(gaps[i].argmin())]!r}" for i, name in enumerate(names)]
-    return [f"nearest to each other, by the model: {', '.join(pairs)}"]
+    pairs = [f"{name!r} is nearest to {names[int(gaps[i].argmin())]!r}" for i, name in enumerate(names)]
+    return [f"by the model {', '.join(pairs)}"]
 
 
 def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":

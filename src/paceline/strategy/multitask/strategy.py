@@ -160,6 +160,7 @@ class MultiTask(Strategy):
     def propose(self, history: History) -> Decision:
         """First runs, then what teaches most, then the answers."""
         goal, made = history.goal, len(history.forks)
+        self._check_observed(history)
         first, drops = self.first(goal), _drops(history)
         count = min(self.batch, self.budget - made)
         if made < len(first):
@@ -177,6 +178,16 @@ class MultiTask(Strategy):
             choices = family.propose(model, traces, count=count, among=among)
             return self._infill(history, model, choices, drops, hopeless)
         return self._end(history, family, model, traces, drops)
+
+    def _check_observed(self, history: History) -> None:
+        """Refuse runs that say nothing of their first interval before more of them are made."""
+        end = int(self.family(history.goal).space.change_points[1])
+        late = [fork for fork in history.alive if fork.trace is not None and fork.trace.steps[0] >= end]
+        if late and late[0].trace is not None:
+            raise InputError(
+                f"run {late[0].id}: expected a value before step {end}, where the first interval ends, got the first "
+                f"at step {late[0].trace.steps[0]}: observe more often (every=), in a study of its own"
+            )
 
     def joined(self, made: Sequence[Trace], objective: Objective) -> list[Trace]:
         """Known runs and those made so far, on one scale: plain values where one is not positive."""
