@@ -42,7 +42,10 @@ def tasks(
     budget: Annotated[int, typer.Option(help="Runs in all, the first ones included.")] = 20,
     batch: Annotated[int, typer.Option(help="Runs at once.")] = 1,
     base: Annotated[
-        str, typer.Option(help="constant tunes a rate per interval; linear, cosine, ... multipliers of that shape.")
+        str,
+        typer.Option(
+            help="constant tunes a rate per interval; horizon, linear, cosine, ... multipliers of that shape."
+        ),
     ] = "constant",
     known: Annotated[
         list[str] | None,

@@ -21,7 +21,7 @@ from paceline.strategy.multitask.space import Run, Space
 from paceline.strategy.multitask.words import answer_details, choice_in_words, expected_ends, rates_in_words
 from paceline.traces import Objective, Trace
 from paceline.traces.objective import Of, Transform
-from paceline.traces.shapes import Constant, Shape, shape_from_json, shape_of
+from paceline.traces.shapes import HOLD_THEN_DECAY, Constant, Shape, shape_from_json, shape_of
 
 HOPELESS = 3
 """A task is given up after so many runs, if none of them reached the end."""
@@ -33,7 +33,8 @@ class MultiTask(Strategy):
 
     Args:
         intervals: d, of each schedule.
-        base: "constant", the paper's piecewise-constant rates; or a shape whose multipliers are tuned.
+        base: "constant", the paper's piecewise-constant rates; or a shape whose multipliers are tuned, "horizon" for
+            the one that `tune` uses.
         initial: first runs by Latin hypercube; by default one for each task that no run is known of.
         budget: how many runs are made in all, the first ones included; known ones cost nothing.
         batch: runs at once; each is chosen as if those before it had gone as expected.
@@ -77,9 +78,14 @@ class MultiTask(Strategy):
     # what is searched
 
     @property
+    def shape(self) -> Shape:
+        """The base."""
+        return HOLD_THEN_DECAY if self.base == "horizon" else shape_of(self.base)
+
+    @property
     def weights(self) -> Of:
         """The weights whose values are modelled."""
-        return self.of or ("raw" if isinstance(shape_of(self.base), Constant) else "averaged")
+        return self.of or ("raw" if isinstance(self.shape, Constant) else "averaged")
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, at the weights and on the scale that is modelled."""
@@ -91,7 +97,7 @@ class MultiTask(Strategy):
             raise InputError("expected tasks, got none: pass tasks=[...] to Tuner, or use tune_tasks")
         others = tuple(sorted({trace.task for trace in self.known} - set(goal.tasks)))
         return Family(
-            Space(goal.lr_range, goal.steps, self.intervals, self.base),
+            Space(goal.lr_range, goal.steps, self.intervals, self.shape),
             goal.tasks,
             initial=self.initial,
             alpha=self.alpha,
@@ -134,7 +140,7 @@ class MultiTask(Strategy):
         names = ("intervals", "initial", "budget", "batch", "alpha", "answer_alpha", "dims", "order", "transform")
         return {
             "strategy": "multitask",
-            "base": shape_of(self.base).to_json(),
+            "base": self.shape.to_json(),
             **{name: getattr(self, name) for name in names},
             "link": self.link if isinstance(self.link, str) else type(self.link).__name__.lower(),
             "of": self.weights,
@@ -260,8 +266,9 @@ class MultiTask(Strategy):
             "embedding": rounded(_places(model)),
         }
         failed = sum(not fork.alive and bool(fork.failure) for fork in history.forks)
-        words = f"{len(history.forks)} runs are made" + (f", {failed} of them failed" if failed else "")
-        return Decision((), drops, reasons=(f"{words}: an answer for each of {len(answers)} tasks",), details=details)
+        count = len(history.forks)
+        words = f"{count} run{' is' if count == 1 else 's are'} made{f', {failed} of them failed' if failed else ''}"
+        return Decision((), drops, reasons=(f"{words}: an answer for each task",), details=details)
 
     def _proposals(self, history: History, runs: Sequence[Run]) -> tuple[Proposal, ...]:
         goal, made = history.goal, len(history.forks)
