@@ -117,7 +117,7 @@ def test_a_family_that_is_not_over_offers_its_best_runs(folder: Path) -> None:
 
 
 def test_where_every_run_fails_nothing_is_claimed(folder: Path) -> None:
-    refused_family(family("--study", "study", name="HOPELESS", budget=7), "every run failed: lower the upper bound")
+    refused_family(family("--study", "study", name="HOPELESS"), "every run failed: lower the upper bound")
     shown = call("show", "study").stdout
     assert "no run reached the end: every run failed" in shown
     assert re.search(r"failed: the value at step \d+ is not finite", shown)

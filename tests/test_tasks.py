@@ -127,7 +127,7 @@ def test_cut_after_any_line_a_family_goes_on_with_the_same_decisions(tmp_path: P
     quick = {"tasks": ["calm", "wild"], "initial": 2, "budget": 4, "intervals": 2}
     drive(make(tmp_path / "whole", **quick)).close()
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    for cut in range(2, len(lines), 2):
+    for cut in range(2, len(lines), 3):
         folder = tmp_path / f"cut{cut}"
         folder.mkdir()
         shutil.copy(tmp_path / "whole" / "study.json", folder)
