@@ -34,7 +34,8 @@ def test_the_page_on_tasks_can_be_followed(tmp_path: Path, monkeypatch: pytest.M
     first, *blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tasks.md").read_text(), re.DOTALL)
     (tmp_path / "mine.py").write_text(first)
     for block in blocks:
-        quick = block.replace("budget=8", "budget=3, intervals=2").replace("budget=4", "budget=2")
+        quick = block.replace("budget=8", "budget=3, intervals=2").replace("    budget=4", "    budget=1, intervals=2")
+        quick = quick.replace("budget=4", "budget=2").replace("steps=200", "steps=60")
         exec(compile(quick, "tasks.md", "exec"), {"__name__": "__main__"})
     assert (tmp_path / "noisy.json").exists()
 

@@ -152,11 +152,11 @@ def test_by_hand_without_a_folder_the_study_is_there_too() -> None:
 
 def test_a_task_that_always_fails_costs_three_runs_and_the_others_are_answered(tmp_path: Path) -> None:
     tasks = {"fine": TASKS["calm"], "silent": partial(Diverging, 0), "falling": partial(Diverging, 20)}
-    study = found(tasks=tasks, budget=8, batch=2, study=tmp_path)
+    study = found(tasks=tasks, budget=8, batch=3, study=tmp_path)
     failed = [event for event in study.events if isinstance(event, Failed)]
     assert set(study.best) == {"fine"}
     assert sum(study.answers[task].failed for task in ("silent", "falling")) == len(failed)
-    assert all(study.answers[task].failed <= 4 for task in ("silent", "falling"))  # three, and one more of a batch
+    assert all(study.answers[task].failed <= 5 for task in ("silent", "falling"))  # three, and what is left of a batch
     assert study.answers["fine"].failed == 0
     assert len(study.proposals) == 8
 
