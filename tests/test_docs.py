@@ -27,6 +27,19 @@ def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
 
 
+def test_the_page_on_tasks_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first block is mine.py, which the others import; runs are shortened."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    first, *blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "tasks.md").read_text(), re.DOTALL)
+    (tmp_path / "mine.py").write_text(first)
+    for block in blocks:
+        quick = block.replace("budget=8", "budget=3, intervals=2").replace("    budget=4", "    budget=1, intervals=2")
+        quick = quick.replace("budget=4", "budget=2").replace("steps=200", "steps=60")
+        exec(compile(quick, "tasks.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "noisy.json").exists()
+
+
 def test_troubleshooting_quotes_what_the_code_says() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     source = re.sub(r'"\s*f?"', "", source)  # strings that go on in the next line

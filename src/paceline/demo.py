@@ -27,7 +27,8 @@ from paceline.traces import Constant, Cosine, OneCycle
 from paceline.tuner import tune
 from paceline.views.data import StudyView, read
 from paceline.views.live import watcher
-from paceline.views.text import cost_in_words, make_console, number, schedule_in_words
+from paceline.views.text import make_console
+from paceline.views.words import cost_in_words, number, schedule_in_words
 
 FOLDER, TUNED, BOUNDS, COST = Path("runs") / "demo", "paceline", (1e-4, 1e-1), 2.3
 FIXED = {"constant": Constant(), "cosine": Cosine(), "one-cycle": OneCycle()}

@@ -1,4 +1,4 @@
-"""The training factory that a command line names: `module:factory`, importable from the current folder."""
+"""What a command line names, importable from the current folder: the factory of a training, or those of a family."""
 
 import inspect
 import sys
@@ -14,22 +14,44 @@ from paceline.errors import InputError
 
 def load_factory(name: str) -> Callable[[], Any]:
     """The function behind `module:factory`."""
-    module_name, colon, attribute = name.partition(":")
-    if not (colon and module_name and attribute):
-        raise InputError(f"expected module:factory, got {name!r}: write train:make for the function `make` in train.py")
-    module = _imported(module_name)
-    try:
-        factory = reduce(getattr, attribute.split("."), module)
-    except AttributeError as error:
-        known = [n for n, value in inspect.getmembers(module, inspect.isfunction) if value.__module__ == module_name]
-        offers = f"it defines {', '.join(known)}" if known else "it defines no function"
-        raise InputError(f"module {module_name!r} has no {attribute!r}: {offers}") from error
+    factory = _named(name, "factory", "make")
     if not callable(factory):
         raise InputError(
             f"{name} is a {type(factory).__name__}, not a function: name a function that is called with nothing and "
             "returns a training"
         )
     return factory
+
+
+def load_tasks(name: str) -> dict[str, Callable[[], Any]]:
+    """The factories behind `module:tasks`, by the names of their tasks: a dict, or a function that returns one."""
+    found = _named(name, "tasks", "tasks")
+    if callable(found):
+        try:
+            found = found()
+        except Exception as error:
+            raise InputError(f"{name} raised {type(error).__name__}: {error}{where(error)}") from error
+    expected = "a dict of names and functions that each return a training, or a function that returns such a dict"
+    if not isinstance(found, dict) or not found:
+        raise InputError(f"{name}: expected {expected}, got {found!r}")
+    for task, factory in found.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(task, str) or not callable(factory):  # pyright: ignore[reportUnknownArgumentType]
+            raise InputError(f"{name}: expected {expected}, got {task!r}: {factory!r} in it")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _named(name: str, kind: str, example: str) -> Any:
+    """What `module:attribute` names."""
+    module_name, colon, attribute = name.partition(":")
+    if not (colon and module_name and attribute):
+        raise InputError(f"expected module:{kind}, got {name!r}: write train:{example} for `{example}` in train.py")
+    module = _imported(module_name)
+    try:
+        return reduce(getattr, attribute.split("."), module)
+    except AttributeError as error:
+        known = [n for n, value in inspect.getmembers(module, inspect.isfunction) if value.__module__ == module_name]
+        offers = f"it defines {', '.join(known)}" if known else "it defines no function"
+        raise InputError(f"module {module_name!r} has no {attribute!r}: {offers}") from error
 
 
 def _imported(name: str) -> Any:

@@ -99,8 +99,13 @@ def plan_from(
 
 
 def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str) -> Source:
-    traces = read_traces(path, step=step, lr=rate, value=value, mode=mode)
     study = Study.open(path) if (path / "study.json").exists() else None
+    if study is not None and study.tasks:
+        raise InputError(
+            f"{path} is a family of tasks, and a plan is for one model: see the schedule for each task with "
+            f"`paceline show {path}`"
+        )
+    traces = read_traces(path, step=step, lr=rate, value=value, mode=mode)
     return Source(str(path), traces, study)
 
 

@@ -17,7 +17,7 @@ from paceline.runner.local import built
 from paceline.traces import Schedule
 from paceline.training.protocol import by_weights
 from paceline.views.data import StudyView
-from paceline.views.text import number
+from paceline.views.words import number
 
 ROWS = 10
 

@@ -59,8 +59,8 @@ class HangingDigits:
         self.training.reseed(seed)
 
 
-def quadratic() -> QuadraticTraining:
-    return QuadraticTraining(Quadratic(dims=20), seed=3, every=2)
+def quadratic(noise: float = 1.0) -> QuadraticTraining:
+    return QuadraticTraining(Quadratic(noise, dims=20), seed=3, every=2)
 
 
 class Dying(QuadraticTraining):

@@ -19,8 +19,9 @@ from ray.cluster_utils import Cluster
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Runner
 from paceline.runner.ray import Ray
+from paceline.strategy.multitask import Effort
 from paceline.study import Dropped, Failed, Finished, Observed, Proposed, read_journal
-from paceline.tuner import Result, tune
+from paceline.tuner import Result, tune, tune_tasks
 from tests.runner import faulty
 
 # ray's own: files and processes that it leaves to the garbage collector
@@ -305,3 +306,15 @@ except InputError as error:
     print(error)
 """
     assert "a fork needs cpus=1, gpus=9999, and this machine has" in python(code)
+
+
+def test_a_family_of_tasks_runs_on_a_cluster_as_it_does_here(machines: Machines, tmp_path: Path) -> None:
+    effort = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
+    quick = {"intervals": 2, "dims": 1, "link": "linear", "effort": effort, "budget": 3, "batch": 2}
+    tasks = {"one": faulty.quadratic, "other": partial(faulty.quadratic, noise=0.2)}
+    here = tune_tasks(tasks, steps=60, lr=(0.01, 1.5), study=tmp_path / "here", **quick)
+    there = tune_tasks(tasks, steps=60, lr=(0.01, 1.5), study=tmp_path / "there", runner=on_ray(), **quick)
+    assert there.answers == here.answers
+    assert facts(there.path) == facts(here.path)
+    kept = {path.name for path in (there.path / "checkpoints").iterdir()}
+    assert kept == {f"{best.fork}-60.pt" for best in there.best.values()}

@@ -1,6 +1,7 @@
 import json
 import multiprocessing
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,11 @@ from paceline.study import (
     read_journal,
 )
 from paceline.study.events import from_json, to_json
+from paceline.study.known import read_known, write_known
 from paceline.study.study import write_settings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "journal-1.jsonl"
+FAMILY = GOLDEN.with_name("journal-1-family.jsonl")
 SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
 EVENTS: list[Event] = [
     Created({"lr": [1e-4, 1e-1], "steps": 100}),
@@ -64,6 +67,26 @@ def test_the_golden_journal_of_format_1_is_read_and_written_the_same(tmp_path: P
         for event in EVENTS:
             journal.append(event)
     assert (tmp_path / "journal.jsonl").read_bytes() == GOLDEN.read_bytes()
+
+
+def test_the_golden_journal_of_a_family_is_read_and_written_the_same(tmp_path: Path) -> None:
+    events = read_journal(FAMILY)
+    with Journal(tmp_path) as journal:
+        for event in events:
+            journal.append(event)
+    assert (tmp_path / "journal.jsonl").read_bytes() == FAMILY.read_bytes()
+    assert isinstance(events[0], Created)
+    study = Study(tmp_path, events[0].settings, tuple(events))
+    assert study.tasks == ("calm", "wild")
+    assert list(study.answers) == ["calm", "wild"]
+    assert set(study.best) == {"calm", "wild"}
+    assert set(study.embedding) == {"calm", "log", "wild"}
+    assert [trace.task for trace in study.traces()] == [study.tasks[p.task] for p in study.proposals]
+    shutil.copy(FAMILY.parent / "known-1.jsonl", tmp_path / "known.jsonl")
+    runs = read_known(tmp_path, study.settings["known"]["digest"])
+    assert [run.parent for run in runs] == [None, runs[0]]
+    write_known(tmp_path, runs)
+    assert (tmp_path / "known.jsonl").read_bytes() == (FAMILY.parent / "known-1.jsonl").read_bytes()
 
 
 @given(cut=st.integers(0, 10_000))

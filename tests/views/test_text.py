@@ -5,11 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from paceline.study import Proposed, read_journal
 from paceline.traces import Schedule
 from paceline.views.data import read
 from paceline.views.live import Lines, Screen, watcher
 from paceline.views.picture import draw
-from paceline.views.text import event_lines, result_in_words, schedule_in_words, study_page
+from paceline.views.text import event_lines, result_in_words, study_page
+from paceline.views.words import schedule_in_words
 from tests.views.test_data import STUDY
 
 
@@ -95,3 +97,23 @@ def test_schedules_in_words() -> None:
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     draw(read(STUDY), {"cosine": read(STUDY)}, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_family_is_shown_while_it_runs_and_when_it_is_over() -> None:
+    console, file = printed(terminal=True)
+    events = read_journal(Path(__file__).parents[1] / "golden" / "journal-1-family.jsonl")
+    last = max(i for i, event in enumerate(events) if isinstance(event, Proposed))
+    with Screen(console, events[:1]) as screen:
+        for event in events[1 : last + 1]:
+            screen.on_event(event)
+        screen.on_step(2, 32)
+    for part in ("152 of 180 steps (84 %)", "task", "forecast of its end", "leading", "running", "wild"):
+        assert part in file.getvalue(), file.getvalue()
+    lines = [line for i, event in enumerate(events) for line in event_lines(event, read(events[: i + 1]))]
+    assert [line for line in lines if line.startswith("run 0 of task '")]
+    assert not any("dropped" in line or "fork" in line for line in lines)
+    console, file = printed()
+    for line in result_in_words(read(events), Path("runs") / "family"):
+        console.print(line)
+    for part in ("answer: rates of 2 intervals", "its last 5 values", "'calm' is nearest to", "--task calm"):
+        assert part in file.getvalue(), file.getvalue()

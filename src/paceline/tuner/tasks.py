@@ -59,7 +59,7 @@ def tune_tasks(
         budget: how many runs are made in all, the first ones included.
         batch: runs at once, so that a cluster or a GPU is kept busy.
         base: "constant" tunes a rate for each interval, as in the paper; a shape ("linear", "cosine", ...) tunes
-            multipliers of it.
+            multipliers of it, "horizon" of the one that `tune` uses.
         known: runs made before, which inform and cost nothing: a study's folder or a list of `Trace` by the name of its
             task; a family study brings its own names. Tasks that are only known are not run.
         alpha: quantile of the optimistic set; higher explores more.

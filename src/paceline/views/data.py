@@ -5,11 +5,26 @@ that was not observed or journaled: a forecast is the one that the decision was 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
-from paceline.study import Created, Decided, Dropped, Event, Failed, Finished, Observed, Proposed
+import numpy as np
+from jaxtyping import Float
+
+from paceline.study import (
+    BestRun,
+    Created,
+    Decided,
+    Dropped,
+    Event,
+    Failed,
+    Finished,
+    Observed,
+    Proposed,
+    TaskAnswer,
+)
+from paceline.study.answers import answers_in, best_in, embedding_in
 from paceline.traces import Schedule
 
 State = Literal["running", "leading", "dropped", "failed", "ended", "won"]
@@ -25,7 +40,7 @@ class Band(NamedTuple):
 
 
 class ForkView(NamedTuple):
-    """One fork: where it comes from, where it stands, and what it observed itself, by weights."""
+    """One fork: its origin, where it stands, and what it observed itself, by weights; its task, in a family."""
 
     fork: int
     parent: int | None
@@ -38,6 +53,7 @@ class ForkView(NamedTuple):
     forecast: Band | None
     steps: tuple[int, ...]
     values: dict[str, tuple[float, ...]]
+    task: str = ""
 
     @property
     def rate(self) -> float:
@@ -74,6 +90,14 @@ class StudyView(NamedTuple):
     done_steps: int
     leader: int | None
     finished: Finished | None
+    answers: dict[str, TaskAnswer]
+    best_runs: dict[str, BestRun]
+    embedding: dict[str, Float[np.ndarray, "dims"]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks of a family; empty for a study of one run."""
+        return tuple(self.settings.get("tasks", ()))
 
     @property
     def steps(self) -> int:
@@ -100,7 +124,7 @@ class StudyView(NamedTuple):
 
     @property
     def best(self) -> ForkView | None:
-        """The winner, or the leader while the study is not over."""
+        """The winner, or the leader while the study is not over; a family has none."""
         number = self.finished.fork if self.finished is not None else self.leader
         return None if number is None else self.fork(number)
 
@@ -129,6 +153,7 @@ class _Growing:
     forecast: Band | None = None
     steps: tuple[int, ...] = ()
     values: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    task: int = 0
 
     def report(self, event: Observed | Failed) -> None:
         """Add what an interval showed."""
@@ -157,6 +182,7 @@ def read(events: Sequence[Event]) -> StudyView:
                 decisions[-1] = decisions[-1]._replace(dropped=(*decisions[-1].dropped, event.fork))
             case Proposed():
                 fork = forks.setdefault(event.fork, _Growing(event.parent, event.start, event.schedule, event.start))
+                fork.task = event.task
                 fork.schedule, fork.stop, fork.forecast = event.schedule, event.stop, bands.get(event.fork)
             case Observed() | Failed():
                 done += (event.stop if isinstance(event, Observed) else event.step) - event.start
@@ -165,13 +191,21 @@ def read(events: Sequence[Event]) -> StudyView:
                 finished = event
             case _:
                 pass
-    leader = next((n for n in ranking if forks[n].state == "running"), _furthest(forks, settings))
-    _name_states(forks, leader, finished)
+    tasks, best, leader = settings.get("tasks", []), best_in(events), None
+    if tasks:
+        _name_runs(forks, {run.fork for run in best.values()}, finished)
+    else:
+        leader = next((n for n in ranking if forks[n].state == "running"), _furthest(forks, settings))
+        _name_states(forks, leader, finished)
     views = [
-        ForkView(n, f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast, f.steps, f.values)
+        ForkView(
+            *(n, f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast, f.steps, f.values),
+            task=tasks[f.task] if tasks else "",
+        )
         for n, f in sorted(forks.items())
     ]
-    return StudyView(settings, tuple(views), tuple(decisions), done, leader, finished)
+    told = answers_in(events), best, embedding_in(events)
+    return StudyView(settings, tuple(views), tuple(decisions), done, leader, finished, *told)
 
 
 def bands_of(details: dict[str, Any]) -> dict[int, Band]:
@@ -204,6 +238,13 @@ def _name_states(forks: dict[int, _Growing], leader: int | None, finished: Finis
             fork.state = "leading"
 
 
+def _name_runs(forks: dict[int, _Growing], best: set[int], finished: Finished | None) -> None:
+    """Runs of a family: those that are done have ended, and the best of each task leads, or won."""
+    for number, fork in forks.items():
+        if fork.state != "failed" and fork.stop is None:
+            fork.state = ("leading" if finished is None else "won") if number in best else "ended"
+
+
 def to_json(view: StudyView) -> dict[str, Any]:
     """The view as plain data, for scripts; numbers that are not finite become None."""
     best = view.best
@@ -215,7 +256,16 @@ def to_json(view: StudyView) -> dict[str, Any]:
         "best": None if best is None else {"fork": best.fork, "values": best.last},
         "forks": [_fork_json(fork) for fork in view.forks],
         "decisions": [decision._asdict() for decision in view.decisions],
+        **(_family_json(view) if view.tasks else {}),
     }
+
+
+def _family_json(view: StudyView) -> dict[str, Any]:
+    """What a study of a family holds besides: the best run and the answer of each task, and where the tasks lie."""
+    answers = {t: {**asdict(a), "schedule": a.schedule.to_json()} for t, a in view.answers.items()}
+    best = {t: {**asdict(b), "schedule": b.schedule.to_json()} for t, b in view.best_runs.items()}
+    places = {task: place.tolist() for task, place in view.embedding.items()}
+    return {"tasks": list(view.tasks), "answers": answers, "best_runs": best, "embedding": places}
 
 
 def finite_or_none(values: Mapping[str, Sequence[float]]) -> dict[str, list[float | None]]:

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from paceline.study import Event
 from paceline.views.data import StudyView, read
-from paceline.views.text import event_lines, fork_table, share
+from paceline.views.text import event_lines, fork_table
+from paceline.views.words import share
 
 SHOWN_DECISIONS, SHOWN_GONE = 2, 4
 
@@ -86,9 +87,11 @@ class Screen:
         view, steps = self._view, self._steps
         forks = [f if f.stop is None else f._replace(step=max(steps.get(f.fork, 0), f.step)) for f in view.forks]
         done = view.done_steps + sum(f.step for f in forks) - sum(f.step for f in view.forks)
-        gone = [fork for fork in forks if fork.state in ("dropped", "failed")]
+        over = ("dropped", "failed", "ended") if view.tasks else ("dropped", "failed")
+        gone = [fork for fork in forks if fork.state in over]
         shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
-        more = [Text(f"{len(forks) - len(shown)} dropped or failed earlier", style="dim")] * (len(shown) < len(forks))
+        words = "ended or failed earlier" if view.tasks else "dropped or failed earlier"
+        more = [Text(f"{len(forks) - len(shown)} {words}", style="dim")] * (len(shown) < len(forks))
         reasons = [Text(f"decision {d.round}: {'; '.join(d.reasons)}") for d in view.decisions[-SHOWN_DECISIONS:]]
         return Group(self._bar(view, done), fork_table(view, shown), *more, *reasons)
 

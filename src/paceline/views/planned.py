@@ -14,7 +14,7 @@ from rich.text import Text
 
 from paceline.errors import InputError
 from paceline.traces import Schedule, WarmupStableDecay
-from paceline.views.text import number, schedule_in_words
+from paceline.views.words import number, schedule_in_words
 
 # Okabe and Ito's colours, as in `picture`
 _PLAN, _RUN, _BEST = "#0072B2", "#999999", "#E69F00"

@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.study import Decided, Dropped, Event, Failed, Observed
-from paceline.traces import Schedule
-from paceline.views.data import Band, ForkView, StudyView, bands_of
+from paceline.views.data import ForkView, StudyView, bands_of
+from paceline.views.family import family_in_words, family_result, run_lines
+from paceline.views.words import band_in_words, cost_in_words, number, schedule_in_words, share
 
 _COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
 
@@ -20,24 +21,10 @@ def make_console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, markup=False, width=200)
 
 
-def number(value: float | None) -> str:
-    """Four digits, or a dash."""
-    return "-" if value is None else f"{value:.4g}"
-
-
-def share(view: StudyView, done: int | None = None) -> str:
-    """How much of all steps is done: "1,200 of 9,100 steps (13 %)"."""
-    steps = view.done_steps if done is None else done
-    return f"{steps:,} of {view.total_steps:,} steps ({steps / max(view.total_steps, 1):.0%})".replace("%", " %")
-
-
-def cost_in_words(total: int, steps: int) -> str:
-    """What a study will take: "9,100 steps in all, as many as 2.27 runs of 4,000"."""
-    return f"{total:,} steps in all, as many as {total / steps:.3g} runs of {steps:,}"
-
-
 def settings_in_words(view: StudyView) -> str:
     """What the study was asked for, in one line."""
+    if view.tasks:
+        return family_in_words(view)
     s, strategy = view.settings, view.settings.get("strategy", {})
     low, high = s.get("lr", (0.0, 0.0))
     judged = f"judged by {view.of} weights, {'larger' if s.get('mode') == 'max' else 'smaller'} is better"
@@ -50,49 +37,38 @@ def settings_in_words(view: StudyView) -> str:
     )
 
 
-def schedule_in_words(schedule: Schedule) -> str:
-    """The rates of a schedule: "peak 0.012 until step 800, 0.008 to the end, times a warmup-stable-decay base"."""
-    parts = list[str]()
-    rates = [float(rate) for rate in schedule.multipliers]
-    for k, rate in enumerate(rates):
-        last = k == len(rates) - 1
-        if last or rates[k + 1] != rate:
-            parts.append(f"{number(rate)} {'to the end' if last else f'until step {schedule.change_points[k + 1]:,}'}")
-    if schedule.tuned_base is None:
-        return f"rate {', '.join(parts)}"
-    return f"peak rate {', '.join(parts)}, times a {schedule.base.name.replace('_', '-')} base"
-
-
 def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
     """One line per fork."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
     foreseen = any(fork.forecast is not None for fork in view.forks)
-    for name in ("fork", "from", "step", "rate now", *(["peak rate"] * peaked), "value"):
-        table.add_column(name, justify="left" if name == "from" else "right", no_wrap=True)
+    family = bool(view.tasks)
+    for name in (*(("run", "task") if family else ("fork", "from")), "step", "rate now"):
+        table.add_column(name, justify="left" if name in ("from", "task") else "right", no_wrap=True)
+    for name in (*(["peak rate"] * peaked), "value"):
+        table.add_column(name, justify="right", no_wrap=True)
     if foreseen:
-        table.add_column("forecast at its next decision", no_wrap=True)
+        table.add_column("forecast of its end" if family else "forecast at its next decision", no_wrap=True)
     table.add_column("state")
     for fork in forks:
         born = "the start" if fork.parent is None else f"fork {fork.parent} at {fork.start:,}"
+        born = fork.task if family else born
         state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
         row = [str(fork.fork), born, f"{fork.step:,}", number(fork.rate)]
         row += [number(fork.multiplier)] * peaked + [number(view.value(fork))]
-        table.add_row(*row, *([_band(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
+        table.add_row(*row, *([band_in_words(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
     return table
-
-
-def _band(band: Band | None) -> str:
-    if band is None:
-        return ""
-    return f"{number(band.median)} ({number(band.low)} to {number(band.high)}) at step {band.step:,}"
 
 
 def event_lines(event: Event, view: StudyView) -> list[str]:
     """The plain lines of an event, none where it says nothing new; `view` is the study with this event in it."""
+    if view.tasks:
+        return run_lines(event, view)
     match event:
         case Decided():
-            forecasts = [f"fork {fork} is expected at {_band(b)}" for fork, b in bands_of(event.details).items()]
+            forecasts = [
+                f"fork {fork} is expected at {band_in_words(b)}" for fork, b in bands_of(event.details).items()
+            ]
             return [f"decision {event.round}: {'; '.join([*event.reasons, *forecasts])}"]
         case Dropped():
             return [f"fork {event.fork} dropped: {event.reason}"]
@@ -106,8 +82,10 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
             return []
 
 
-def result_in_words(view: StudyView, path: Path) -> list[str]:
+def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]":
     """How a study ended, or how it stands, and what to do next."""
+    if view.tasks:
+        return family_result(view, path)
     best = view.best
     if best is None:
         if view.finished is None:
@@ -127,13 +105,16 @@ def result_in_words(view: StudyView, path: Path) -> list[str]:
 def study_page(view: StudyView, path: Path) -> RenderableType:
     """All of a study, for `paceline show`."""
     decisions = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    decisions.add_column("step", justify="right")
+    decisions.add_column("" if view.tasks else "step", justify="right")
     decisions.add_column("decision")
     decisions.add_column("ms", justify="right")
     for decision in view.decisions:
-        drops = [f"dropped: {', '.join(map(str, decision.dropped))}"] if decision.dropped else []
+        dropped = () if view.tasks else decision.dropped
+        drops = [f"dropped: {', '.join(map(str, dropped))}"] if dropped else []
         words = "; ".join([*decision.reasons, *drops])
-        decisions.add_row(f"{decision.step:,}", words, f"{1000 * decision.seconds:.0f}")
+        decisions.add_row(
+            str(decision.round) if view.tasks else f"{decision.step:,}", words, f"{1000 * decision.seconds:.0f}"
+        )
     return Group(
         Text(f"study {path}", style="bold"),
         settings_in_words(view),

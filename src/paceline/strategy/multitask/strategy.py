@@ -12,19 +12,17 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.model import Link, TraceModel
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Goal, History, Proposal, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask.family import Family
 from paceline.strategy.multitask.infill import Choice, Effort
 from paceline.strategy.multitask.reading import on_base, readable
 from paceline.strategy.multitask.space import Run, Space
+from paceline.strategy.multitask.standing import HOPELESS, behind, best_runs, hopeless, standing
 from paceline.strategy.multitask.words import answer_details, choice_in_words, expected_ends, rates_in_words
 from paceline.traces import Objective, Trace
 from paceline.traces.objective import Of, Transform
-from paceline.traces.shapes import Constant, Shape, shape_from_json, shape_of
-
-HOPELESS = 3
-"""A task is given up after so many runs, if none of them reached the end."""
+from paceline.traces.shapes import HOLD_THEN_DECAY, Constant, Shape, shape_from_json, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,8 @@ class MultiTask(Strategy):
 
     Args:
         intervals: d, of each schedule.
-        base: "constant", the paper's piecewise-constant rates; or a shape whose multipliers are tuned.
+        base: "constant", the paper's piecewise-constant rates; or a shape whose multipliers are tuned, "horizon" for
+            the one that `tune` uses.
         initial: first runs by Latin hypercube; by default one for each task that no run is known of.
         budget: how many runs are made in all, the first ones included; known ones cost nothing.
         batch: runs at once; each is chosen as if those before it had gone as expected.
@@ -77,9 +76,14 @@ class MultiTask(Strategy):
     # what is searched
 
     @property
+    def shape(self) -> Shape:
+        """The base."""
+        return HOLD_THEN_DECAY if self.base == "horizon" else shape_of(self.base)
+
+    @property
     def weights(self) -> Of:
         """The weights whose values are modelled."""
-        return self.of or ("raw" if isinstance(shape_of(self.base), Constant) else "averaged")
+        return self.of or ("raw" if isinstance(self.shape, Constant) else "averaged")
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, at the weights and on the scale that is modelled."""
@@ -91,7 +95,7 @@ class MultiTask(Strategy):
             raise InputError("expected tasks, got none: pass tasks=[...] to Tuner, or use tune_tasks")
         others = tuple(sorted({trace.task for trace in self.known} - set(goal.tasks)))
         return Family(
-            Space(goal.lr_range, goal.steps, self.intervals, self.base),
+            Space(goal.lr_range, goal.steps, self.intervals, self.shape),
             goal.tasks,
             initial=self.initial,
             alpha=self.alpha,
@@ -134,7 +138,7 @@ class MultiTask(Strategy):
         names = ("intervals", "initial", "budget", "batch", "alpha", "answer_alpha", "dims", "order", "transform")
         return {
             "strategy": "multitask",
-            "base": shape_of(self.base).to_json(),
+            "base": self.shape.to_json(),
             **{name: getattr(self, name) for name in names},
             "link": self.link if isinstance(self.link, str) else type(self.link).__name__.lower(),
             "of": self.weights,
@@ -160,13 +164,14 @@ class MultiTask(Strategy):
     def propose(self, history: History) -> Decision:
         """First runs, then what teaches most, then the answers."""
         goal, made = history.goal, len(history.forks)
-        first, drops = self.first(goal), _drops(history)
+        self._check_observed(history)
+        first, drops = self.first(goal), behind(history)
         count = min(self.batch, self.budget - made)
         if made < len(first):
             runs = first[made : made + self.batch]
             return self._begin(history, runs, drops, len(first))
-        hopeless = _hopeless(history)
-        among = [task for task in goal.tasks if task not in hopeless]
+        lost = hopeless(history)
+        among = [task for task in goal.tasks if task not in lost]
         family, traces = self.family(goal), self.joined(history.traces(), goal.objective)
         over = count <= 0 or not among
         none = not best_runs(history) and all(trace.failed for trace in self.known)
@@ -175,8 +180,18 @@ class MultiTask(Strategy):
         model = family.fit(traces)
         if not over:
             choices = family.propose(model, traces, count=count, among=among)
-            return self._infill(history, model, choices, drops, hopeless)
+            return self._infill(history, model, choices, drops, lost)
         return self._end(history, family, model, traces, drops)
+
+    def _check_observed(self, history: History) -> None:
+        """Refuse runs that say nothing of their first interval before more of them are made."""
+        end = int(self.family(history.goal).space.change_points[1])
+        late = [fork for fork in history.alive if fork.trace is not None and fork.trace.steps[0] >= end]
+        if late and late[0].trace is not None:
+            raise InputError(
+                f"run {late[0].id}: expected a value before step {end}, where the first interval ends, got the first "
+                f"at step {late[0].trace.steps[0]}: observe more often (every=), in a study of its own"
+            )
 
     def joined(self, made: Sequence[Trace], objective: Objective) -> list[Trace]:
         """Known runs and those made so far, on one scale: plain values where one is not positive."""
@@ -193,7 +208,7 @@ class MultiTask(Strategy):
         words = [f"task {run.task!r} at {rates_in_words(self.family(history.goal).space, run.x)}" for run in runs]
         which = f"{made + 1}" if len(runs) == 1 else f"{made + 1} to {made + len(runs)}"
         reason = f"first runs by Latin hypercube, {which} of {total}: {'; '.join(words)}"
-        return Decision(self._proposals(history, runs), drops, reasons=(reason,), details=_standing(history))
+        return Decision(self._proposals(history, runs), drops, reasons=(reason,), details=standing(history))
 
     def _without_model(self, history: History, count: int, drops: "tuple[tuple[int, str], ...]") -> Decision:
         """No run has shown anything yet: further ones by design, lower, or the end."""
@@ -201,13 +216,13 @@ class MultiTask(Strategy):
         if count <= 0:
             said = "; ".join(sorted({fork.failure for fork in history.forks if fork.failure}))
             reason = f"every run failed: lower the upper bound of the rate, or mend the tasks; what they said: {said}"
-            return Decision((), drops, reasons=(reason,), details=_standing(history))
-        hopeless = _hopeless(history)
-        tasks = tuple(task for task in goal.tasks if task not in hopeless)
+            return Decision((), drops, reasons=(reason,), details=standing(history))
+        lost = hopeless(history)
+        tasks = tuple(task for task in goal.tasks if task not in lost)
         family = replace(self.family(goal), tasks=tasks, others=(), initial=made + count)
         runs = [Run(run.task, tuple(0.5 * x for x in run.x)) for run in family.first()[made:]]
         reason = f"no run has shown a value yet: {count} more by design, in the lower half of the rates"
-        return Decision(self._proposals(history, runs), drops, reasons=(reason,), details=_standing(history))
+        return Decision(self._proposals(history, runs), drops, reasons=(reason,), details=standing(history))
 
     def _infill(
         self,
@@ -215,19 +230,19 @@ class MultiTask(Strategy):
         model: TraceModel,
         choices: Sequence[Choice],
         drops: "tuple[tuple[int, str], ...]",
-        hopeless: Sequence[str],
+        lost: Sequence[str],
     ) -> Decision:
         space = self.family(history.goal).space
         proposals = self._proposals(history, [choice.run for choice in choices])
-        tasks = [task for task in history.goal.tasks if task not in hopeless]
+        tasks = [task for task in history.goal.tasks if task not in lost]
         reasons = [choice_in_words(p.fork, choice, tasks, space) for p, choice in zip(proposals, choices, strict=True)]
-        reasons += [f"task {task!r} is given up: {HOPELESS} runs and none reached the end" for task in hopeless]
+        reasons += [f"task {task!r} is given up: {HOPELESS} runs and none reached the end" for task in lost]
         infill = [
             {"fork": p.fork, "before": c.before, "after": c.after, "rivals": dict(zip(tasks, c.rivals, strict=True))}
             for p, c in zip(proposals, choices, strict=True)
         ]
         details = {
-            **_standing(history),
+            **standing(history),
             "forecast": rounded(expected_ends(model, history, proposals)),
             "infill": rounded(infill),
             "embedding": rounded(_places(model)),
@@ -244,13 +259,14 @@ class MultiTask(Strategy):
     ) -> Decision:
         answers = family.answers(model, traces)
         details = {
-            **_standing(history),
+            **standing(history),
             "answers": [answer_details(task, answer, traces) for task, answer in answers.items()],
             "embedding": rounded(_places(model)),
         }
         failed = sum(not fork.alive and bool(fork.failure) for fork in history.forks)
-        words = f"{len(history.forks)} runs are made" + (f", {failed} of them failed" if failed else "")
-        return Decision((), drops, reasons=(f"{words}: an answer for each of {len(answers)} tasks",), details=details)
+        count = len(history.forks)
+        words = f"{count} run{' is' if count == 1 else 's are'} made{f', {failed} of them failed' if failed else ''}"
+        return Decision((), drops, reasons=(f"{words}: an answer for each task",), details=details)
 
     def _proposals(self, history: History, runs: Sequence[Run]) -> tuple[Proposal, ...]:
         goal, made = history.goal, len(history.forks)
@@ -261,53 +277,6 @@ class MultiTask(Strategy):
             )
             for i, run in enumerate(runs)
         )
-
-
-def ended_at(fork: Fork, objective: Objective) -> float:
-    """Where a run ended: the mean of the last five values of the weights that are judged."""
-    return fork.closing.get(objective.of, fork.recent())
-
-
-def best_runs(history: History) -> dict[int, Fork]:
-    """The best run of each task that has one that reached the end."""
-    objective, best = history.goal.objective, dict[int, Fork]()
-    for fork in history.alive:
-        if fork.trace is None:
-            continue
-        other = best.get(fork.task)
-        if other is None or objective.sign * (ended_at(fork, objective) - ended_at(other, objective)) > 0:
-            best[fork.task] = fork
-    return best
-
-
-def _drops(history: History) -> tuple[tuple[int, str], ...]:
-    """All but the best run of each task: their states are not needed any more."""
-    best, objective = best_runs(history), history.goal.objective
-    return tuple(
-        (
-            fork.id,
-            f"its task's run {best[fork.task].id} ended better, at {ended_at(best[fork.task], objective):.4g} "
-            f"against {ended_at(fork, objective):.4g}",
-        )
-        for fork in history.alive
-        if fork.task in best and best[fork.task].id != fork.id
-    )
-
-
-def _hopeless(history: History) -> list[str]:
-    """Tasks whose runs all failed, several of them."""
-    done = {task: [f for f in history.forks if f.task == m] for m, task in enumerate(history.goal.tasks)}
-    return [task for task, forks in done.items() if len(forks) >= HOPELESS and all(f.failure for f in forks)]
-
-
-def _standing(history: History) -> dict[str, Any]:
-    """The best run of each task so far."""
-    objective, best = history.goal.objective, best_runs(history)
-    rows = [
-        {"task": history.goal.tasks[m], "fork": fork.id, "value": ended_at(fork, objective)}
-        for m, fork in sorted(best.items())
-    ]
-    return {"best": rounded(rows)}
 
 
 def _places(model: TraceModel) -> list[dict[str, Any]]:

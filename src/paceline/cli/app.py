@@ -1,0 +1,57 @@
+"""The application that commands are added to, and how they speak: errors, warnings and notes as one line each."""
+
+import logging
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from paceline.errors import PacelineError, TrainingError
+
+app = typer.Typer(
+    help="Tune the learning rate of a training on the fly, or the schedules of a family of tasks.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def say(line: str) -> None:
+    """Print to stderr, where it does not mix with what was asked for."""
+    typer.echo(line, err=True)
+
+
+@contextmanager
+def readable() -> Generator[None]:
+    """Errors, warnings and what is worth knowing as one line each."""
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        say(f"note: {message}")
+
+    handler, logger = logging.StreamHandler(), logging.getLogger("paceline")  # to stderr, as the notes
+    handler.setFormatter(logging.Formatter("note: %(message)s"))
+    with warnings.catch_warnings():
+        warnings.showwarning = note
+        logger.addHandler(handler)
+        level = logger.level
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        except KeyboardInterrupt:
+            say("stopped")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            raise
+        except (PacelineError, OSError) as error:
+            from paceline.factory import where
+
+            cause = error.__cause__ if isinstance(error, TrainingError) else None
+            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+            say(f"error: {error}{where(cause) if cause is not None else notes}")
+            raise typer.Exit(2) from None
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)

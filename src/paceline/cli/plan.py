@@ -1,0 +1,86 @@
+"""`paceline plan`: the next run of a model, from what was recorded of others."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paceline.cli.app import app, readable
+from paceline.cli.options import Family, Json, Mode
+
+
+@app.command()
+def plan(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="SOURCE", help="Runs of one model: studies, CSV files, TensorBoard logs."),
+    ],
+    steps: Annotated[
+        int | None, typer.Option(help="Length of the run to plan, in updates.", show_default="as the longest run")
+    ] = None,
+    lr: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="LOW HIGH",
+            help="Bounds of the learning rate.",
+            show_default="up to the highest rate that worked",
+        ),
+    ] = None,
+    family: Annotated[
+        Family,
+        typer.Option(help="shape: warm-up, hold and decay; multipliers: of a base, on intervals; free: rates on them."),
+    ] = Family.shape,
+    quantile: Annotated[float, typer.Option(help="Of the final value; below 0.5 is more careful.")] = 0.5,
+    step_column: Annotated[str | None, typer.Option(help="Column of the step.", show_default="by its name")] = None,
+    lr_column: Annotated[
+        str | None,
+        typer.Option(help="Column or tag of the rate; or the rate, if it was not logged.", show_default="by its name"),
+    ] = None,
+    value_column: Annotated[
+        str | None, typer.Option(help="Column or tag of the value.", show_default="a loss, by its name")
+    ] = None,
+    mode: Annotated[Mode, typer.Option(help="Whether small or large values are good; a study knows.")] = Mode.min,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write the schedule to, as JSON.")] = Path(
+        "schedule.json"
+    ),
+    figure: Annotated[Path | None, typer.Option(help="Picture to draw.", show_default="none")] = None,
+    json: Json = False,
+) -> None:
+    """Plan the next run of a model from what was recorded of others: a schedule, and what to expect of it."""
+    with readable():
+        from paceline.views.planned import check_picture, draw_plan, plan_json, plan_page
+
+        if figure is not None:
+            check_picture(figure)
+
+        from paceline.planning import plan_from
+
+        view = plan_from(
+            sources,
+            steps=steps,
+            lr=lr,
+            family=family.value,
+            quantile=quantile,
+            step=step_column,
+            rate=lr_column,
+            value=value_column,
+            mode=mode.value,
+        )
+        for path in filter(None, (out, figure)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        view.schedule.save(out)
+        if figure is not None:
+            draw_plan(view, figure)
+        if json:
+            typer.echo(json_module.dumps({"out": str(out), **plan_json(view)}))
+            return
+        from paceline.views.text import make_console
+
+        console = make_console()
+        console.print(plan_page(view), soft_wrap=not console.is_terminal)
+        console.print(f"\nschedule: {out}", soft_wrap=True)
+        if figure is not None:
+            console.print(f"figure: {figure}", soft_wrap=True)
+        load = f"lambda_lr(optimizer, paceline.Schedule.load({str(out)!r}))"
+        console.print(f"to use it: from paceline.integrations import lambda_lr; {load}", soft_wrap=True)

@@ -1,0 +1,36 @@
+"""Studies as commands read them, and what is said of one that was stopped."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paceline.cli.app import say
+
+if TYPE_CHECKING:
+    from paceline.views.data import StudyView
+
+
+def done(folder: Path) -> "StudyView":
+    """What the journal of a study holds, nothing where there is none yet."""
+    from paceline.study import read_journal
+    from paceline.views.data import read
+
+    return read(read_journal(folder / "journal.jsonl"))
+
+
+def opened(study: Path) -> "StudyView":
+    """A study as it stands, also one that is running."""
+    from paceline.study import Study
+    from paceline.views.data import read
+
+    return read(Study.open(study).events)
+
+
+def say_how_to_continue(folder: Path) -> None:
+    """After Ctrl-C: what is kept, and the command that goes on."""
+    from paceline.views.words import share
+
+    program = "python -m paceline" if Path(sys.argv[0]).name == "__main__.py" else "paceline"
+    say(f"\nstopped after {share(done(folder))}; all of them are kept in {folder}")
+    say(f"continue with: {program} {shlex.join(sys.argv[1:])}")

@@ -1,0 +1,141 @@
+"""`paceline show`, `export` and `replay`: a study to look at, and its schedules to take elsewhere."""
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from paceline.cli.app import app, readable, say
+from paceline.cli.options import FactoryName, Format, Json, StudyPath, TaskName
+from paceline.cli.reading import opened
+from paceline.errors import InputError
+
+if TYPE_CHECKING:
+    from paceline.traces import Schedule
+    from paceline.views.data import ForkView, StudyView
+
+
+@app.command()
+def show(study: StudyPath, json: Json = False) -> None:
+    """Show a study: settings, forks, decisions and the result. One that is running too."""
+    with readable():
+        view = opened(study)
+        if json:
+            from paceline.views.data import to_json
+
+            typer.echo(json_module.dumps({"study": str(study), **to_json(view)}))
+            return
+        from paceline.views.text import make_console, study_page
+
+        make_console().print(study_page(view, study))
+
+
+@app.command()
+def export(
+    study: StudyPath,
+    format: Annotated[Format, typer.Option(help="json keeps the structure; python is a function.")] = Format.json,  # noqa: A002
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
+    task: TaskName = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="Of a family: the schedule of the task's best run, not its answer.")
+    ] = False,
+) -> None:
+    """Write the schedule that a study found: as JSON, as a table, or as a Python function that needs no paceline."""
+    with readable():
+        from paceline.views.export import as_csv, as_python
+
+        view = opened(study)
+        schedule, origin = _offered(view, study, task, best=best)
+        text = {
+            Format.json: lambda: json_module.dumps(schedule.to_json(), indent=1) + "\n",
+            Format.csv: lambda: as_csv(schedule),
+            Format.python: lambda: as_python(schedule, origin),
+        }[format]()
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            output.write_text(text)
+            say(f"wrote {output}: {origin}")
+
+
+def _offered(view: "StudyView", study: Path, task: str | None, *, best: bool = False) -> "tuple[Schedule, str]":
+    """The schedule that a study offers, of a task where it is a family, and where it comes from in words."""
+    if not view.tasks:
+        if task is not None:
+            raise InputError(f"{study} is a study of one run, got --task {task}: leave it out")
+        winner = _best(view, study)
+        return winner.schedule, f"fork {winner.fork} of the study {study}" + ("" if view.finished else ", not over")
+    name = _known_task(view, study, task)
+    answer, run = view.answers.get(name), view.best_runs.get(name)
+    if answer is not None and not best:
+        return answer.schedule, f"the answer for task {name} of the study {study}"
+    if run is None:
+        why = "none of its runs reached the end" if view.finished is not None else "none of its runs is done yet"
+        raise InputError(f"{study} has no schedule to offer for task {name!r}: {why}")
+    if view.finished is None:
+        say(f"note: {study} is not over: this is the schedule of the best run of task {name!r} so far, {run.fork}")
+    return run.schedule, f"run {run.fork}, the best of task {name} of the study {study}"
+
+
+def _known_task(view: "StudyView", study: Path, task: str | None) -> str:
+    if task not in view.tasks:
+        got = "none" if task is None else repr(task)
+        raise InputError(f"{study} is a family, expected --task with one of {', '.join(view.tasks)}, got {got}")
+    return task
+
+
+def _best(view: "StudyView", study: Path) -> "ForkView":
+    """The fork that won, or the one that leads, and then says so."""
+    best = view.best
+    if best is None:
+        why = "every fork failed" if view.finished is not None else "nothing has been observed yet"
+        raise InputError(f"{study} has no schedule to offer: {why}")
+    if view.finished is None:
+        from paceline.views.words import share
+
+        say(f"note: {study} is not over, {share(view)} are done: this is its best fork so far, {best.fork}")
+    return best
+
+
+@app.command()
+def replay(study: StudyPath, factory: FactoryName, json: Json = False, task: TaskName = None) -> None:
+    """Train once, from the start, under the schedule that a study found, and compare with what its winner saw.
+
+    Of a family, --task says whose answer is trained; it is compared with the task's best run.
+    """
+    with readable():
+        from paceline.factory import load_factory
+
+        view = opened(study)
+        schedule, _ = _offered(view, study, task)
+        best = _compared(view, study, task)
+        make_training = load_factory(factory)
+
+        from paceline.replay import comparison, replayed
+        from paceline.views.text import make_console
+        from paceline.views.words import schedule_in_words
+
+        console = make_console()
+        if not json:
+            console.print(f"training {schedule.steps:,} steps: {schedule_in_words(schedule)}", soft_wrap=True)
+        again = replayed(make_training, schedule, None if json else console)
+        if json:
+            from paceline.views.data import finite_or_none
+
+            steps, values = view.whole_run(best.fork)
+            seen = {"fork": best.fork, "steps": steps, "values": values}
+            now = {"steps": again.steps, "values": finite_or_none(again.values)}
+            typer.echo(json_module.dumps({"study": seen, "replay": now}))
+        else:
+            console.print(comparison(view, best.fork, again))
+
+
+def _compared(view: "StudyView", study: Path, task: str | None) -> "ForkView":
+    """The run that a replay is compared with."""
+    if view.best is not None:
+        return view.best
+    run = view.best_runs.get(_known_task(view, study, task))
+    if run is None:
+        raise InputError(f"no run of task {task!r} reached the end: there is nothing to compare a replay with")
+    return view.fork(run.fork)

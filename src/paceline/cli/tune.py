@@ -1,0 +1,150 @@
+"""`paceline tune`: one training, forked as it runs."""
+
+import json as json_module
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from paceline.cli.app import app, readable
+from paceline.cli.options import (
+    Address,
+    Better,
+    Bounds,
+    Cpus,
+    FactoryName,
+    Forks,
+    Gpus,
+    Json,
+    Mode,
+    OnWhat,
+    Preset,
+    Quiet,
+    Seed,
+    Steps,
+    Storage,
+    StudyFolder,
+    Where,
+)
+from paceline.cli.reading import done, say_how_to_continue
+from paceline.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from paceline.runner import Factories, Runner
+    from paceline.strategy import Goal, Strategy
+
+
+@app.command()
+def tune(
+    factory: FactoryName,
+    steps: Steps,
+    lr: Bounds,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="Steps of all forks together, in runs.", show_default="2.3; greedy: 5, one run per fork"),
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="greedy is Algorithm 1 of the paper.")] = Preset.horizon,
+    mode: Better = Mode.min,
+    seed: Seed = 0,
+    study: StudyFolder = None,
+    runner: OnWhat = Where.local,
+    forks: Forks = None,
+    cpus: Cpus = None,
+    gpus: Gpus = None,
+    address: Address = None,
+    storage: Storage = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Tune the learning rate of a training by forking it as it runs. The same command continues a study."""
+    folder = study or Path("runs") / factory.replace(":", "-")
+    with readable():
+        from paceline.factory import load_factory
+        from paceline.strategy import Goal
+        from paceline.traces import LearningRateRange, Objective
+
+        strategy = _strategy(preset, cost)
+        goal = Goal(LearningRateRange.of(lr), steps, strategy.objective(Objective(mode.value)), seed)
+        total = strategy.total_steps(goal)
+        make_training = load_factory(factory)
+
+        from paceline.runner import with_settings
+
+        doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
+
+        from paceline.views.data import to_json
+        from paceline.views.text import make_console, result_in_words
+        from paceline.views.words import cost_in_words, share
+
+        console = make_console()
+        if not quiet and not json:
+            before = done(folder)
+            so_far = f"; {share(before)} were done before" if before.forks else ""
+            console.print(f"{folder}: {cost_in_words(total, steps)}{so_far}", soft_wrap=True)
+        seconds = _run(make_training, goal, strategy, folder, doing, None if quiet or json else console)
+        found = done(folder)
+        if json:
+            typer.echo(json_module.dumps({"study": str(folder), **to_json(found), "seconds": seconds}))
+        else:
+            console.print(*result_in_words(found, folder), sep="\n", soft_wrap=True)
+
+
+def _run(
+    make_training: Callable[[], Any],
+    goal: "Goal",
+    strategy: "Strategy",
+    folder: Path,
+    runner: "str | Callable[[Factories], Runner]",
+    console: "Console | None",
+) -> dict[str, float]:
+    """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
+    from paceline.study import read_journal
+    from paceline.tuner import tune as run
+    from paceline.views.live import watcher
+
+    try:
+        with watcher(console, read_journal(folder / "journal.jsonl")) as view:
+            return run(
+                make_training,
+                steps=goal.steps,
+                lr=goal.lr_range,
+                strategy=strategy,
+                mode=goal.objective.mode,
+                study=folder,
+                seed=goal.seed,
+                runner=runner,
+                on_event=view.on_event,
+                on_step=view.on_step,
+            ).seconds
+    except InputError as error:
+        raise _with_settings(error, folder) from error
+    except KeyboardInterrupt:
+        say_how_to_continue(folder)
+        raise typer.Exit(130) from None
+
+
+def _strategy(preset: Preset, cost: float | None) -> "Strategy":
+    from paceline.strategy import Dynamic, horizon
+
+    if preset is Preset.horizon:
+        return horizon(2.3 if cost is None else cost)
+    forks = 5 if cost is None else int(cost)
+    if forks < 1:
+        raise InputError(f"greedy runs whole forks side by side, one per unit of cost, got {cost}: pass 1 or more")
+    return Dynamic.greedy(forks=forks)
+
+
+def _with_settings(error: InputError, folder: Path) -> InputError:
+    """Where a study was made with other settings, say which."""
+    if "other settings" not in str(error):
+        return error
+    from paceline.study import Study
+
+    s = Study.open(folder).settings
+    low, high = s["lr"]
+    asked = f"--steps {s['steps']} --lr {low:g} {high:g} --mode {s['mode']} --seed {s['seed']}"
+    cost = s["total_steps"] / s["steps"]
+    return InputError(f"{error}. It was made with {asked} and takes {cost:.3g} runs' worth of steps (--cost, --preset)")
