@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from paceline.model import TraceModel
-from paceline.model.linalg import few_threads, tensor
+from paceline.model.linalg import few_threads, normal_quantile, tensor
 from paceline.model.paths import Normals, Standing
 from paceline.strategy.multitask import Space
 from paceline.traces import Trace
@@ -49,12 +49,15 @@ class Mixture:
         draws: int,
         grid: int,
         sweeps: int,
+        climbs: int,
         horizon: int | None = None,
         generator: torch.Generator,
     ) -> tuple[Float[Tensor, "left"], float]:
         """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled.
 
-        `horizon` counts the intervals to look ahead; all that are left by default.
+        Found in sweeps over its intervals, then by `climbs` gradient steps of all together, since rates of neighbouring
+        intervals can stand in for each other. `horizon` counts the intervals to look ahead; all that are left by
+        default.
         """
         left = len(self.lengths) if horizon is None else min(horizon, len(self.lengths))
         normals = [Normals.of(self.models[0].link.latents, draws, left, generator) for _ in self.models]
@@ -62,7 +65,10 @@ class Mixture:
         def score(y: Float[Tensor, "models draws tried ends"]) -> Float[Tensor, "tried"]:
             return torch.quantile(y[..., -1].flatten(0, 1), alpha, dim=0)
 
-        return self._search(score, normals, left, grid, sweeps)
+        x, _ = self._search(score, normals, left, grid, sweeps)
+        x = self._climbed(x, normal_quantile(alpha), normals, climbs)
+        with torch.no_grad(), few_threads():
+            return x, float(torch.quantile(self._finals(x, normals).flatten(), alpha))
 
     def best_probe(
         self, intervals: int, *, draws: int, grid: int, sweeps: int, generator: torch.Generator
@@ -79,6 +85,33 @@ class Mixture:
             return share_due_to_place(y).mean(-1)
 
         return self._search(score, [same] * len(self.models), intervals, grid, sweeps)
+
+    def _finals(self, x: Float[Tensor, "left"], normals: Sequence[Normals]) -> Float[Tensor, "models draws"]:
+        """Draws of the final value under one schedule."""
+        lengths, found = self.lengths[: len(x)], list[Tensor]()
+        for model, e in zip(self.models, normals, strict=True):
+            number = torch.tensor(model.frame.tasks.index(self.task))
+            found.append(model.draw_new(x[:, None], number, e, lengths, start=self.start).values[:, -1])
+        return torch.stack(found)
+
+    def _climbed(
+        self, x: Float[Tensor, "left"], deviations: float, normals: Sequence[Normals], climbs: int
+    ) -> Float[Tensor, "left"]:
+        """x moved up mean + so many deviations of the final value: the best place it has been."""
+        x = x.clone().requires_grad_()
+        optimiser = torch.optim.Adam([x], lr=0.05, betas=(0.8, 0.95))
+        best, highest = x.detach().clone(), -torch.inf
+        for _ in range(climbs):
+            with torch.enable_grad(), few_threads():
+                finals = self._finals(x, normals)
+                score = finals.mean() + deviations * finals.std()
+            if float(score.detach()) > highest:
+                best, highest = x.detach().clone(), float(score.detach())
+            (x.grad,) = torch.autograd.grad(-score, x)
+            optimiser.step()  # pyright: ignore[reportUnknownMemberType]
+            with torch.no_grad():
+                x.clamp_(0, 1)
+        return best
 
     def _search(
         self, score: Score, normals: Sequence[Normals], left: int, grid: int, sweeps: int

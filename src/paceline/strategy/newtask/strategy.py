@@ -38,13 +38,15 @@ class Thought:
         models: of these that a plan averages over.
         draws: of a schedule under each of them.
         grid, sweeps: rates tried for an interval at once, and how often for each.
+        climbs: gradient steps of all rates together afterwards.
     """
 
-    places: int = 60
-    models: int = 12
+    places: int = 48
+    models: int = 8
     draws: int = 24
-    grid: int = 9
-    sweeps: int = 3
+    grid: int = 7
+    sweeps: int = 2
+    climbs: int = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +77,7 @@ class NewTask(Strategy):
     measure: str = "gaussian"
     probe: int = 0
     forks: int = 1
-    alpha: float = 0.5
+    alpha: float = 0.3
     look: str = "final"
     thought: Thought = field(default_factory=Thought)
 
@@ -218,6 +220,7 @@ class NewTask(Strategy):
             draws=t.draws * t.models // len(models),
             grid=t.grid,
             sweeps=t.sweeps,
+            climbs=t.climbs,
             horizon=1 if self.look == "next" else None,
             generator=generator,
         )
