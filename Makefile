@@ -17,9 +17,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/python -m paceline demo
 
-# one thread: on problems this small, several only wait for each other
+# one thread: on problems this small, several only wait for each other; two processes, each with whole files, whose
+# tests share what is expensive (fits, a cluster), in the order of tests/conftest.py
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 slow: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow

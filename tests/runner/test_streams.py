@@ -120,7 +120,7 @@ def test_checkpoints_are_bounded_and_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_a_fork_that_diverges_fails_and_the_others_go_on(tmp_path: Path) -> None:
-    result = tuned(partial(make, "sgd"), SIDE_BY_SIDE, tmp_path / "s", lr=(1e-2, 1e30), cost=5)
+    result = tuned(partial(make, "sgd"), SIDE_BY_SIDE, tmp_path / "s", steps=60, lr=(1e-2, 1e30), cost=5)
     failures = {fork.failure for fork in result.history.forks if fork.failure}
     assert failures
     assert all("is not finite" in said for said in failures)
@@ -205,14 +205,14 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
                 raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.warns(UserWarning, match="3 of 8 forks fit into the GPU's memory at a time, .*: the others wait"):
-        few = tuned(make, partial(Streams, lane=Full), tmp_path / "few")
-    assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all").schedule
+        few = tuned(make, partial(Streams, lane=Full), tmp_path / "few", steps=60)
+    assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all", steps=60).schedule
     Full.made = 0
     with pytest.raises(TrainingError, match="and 5 were asked for: ask for 3, or leave forks out"):
-        tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact")
+        tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact", steps=60)
     Full.made = 3
     with pytest.raises(TrainingError, match="not one fork fits"):
-        tuned(make, partial(Streams, lane=Full), tmp_path / "none")
+        tuned(make, partial(Streams, lane=Full), tmp_path / "none", steps=60)
 
 
 def test_forks_share_their_data() -> None:
@@ -328,7 +328,7 @@ def test_an_evaluation_that_raises_is_its_forks_failure(tmp_path: Path) -> None:
         training.evaluate = strict
         return training
 
-    result = tuned(factory, SIDE_BY_SIDE, tmp_path / "s", lr=(1e-2, 1e30), cost=5)
+    result = tuned(factory, SIDE_BY_SIDE, tmp_path / "s", steps=60, lr=(1e-2, 1e30), cost=5)
     assert {fork.failure for fork in result.history.forks if fork.failure} == {"ValueError: Input contains NaN"}
 
 

@@ -182,7 +182,7 @@ def in_pieces(run: Trace, at: int) -> list[Trace]:
 def test_a_fork_takes_the_state_of_its_parent_along() -> None:
     # the parent's rate fell at 600, the fork begins at 700: most of what the fork does was decided before it
     runs, ahead = drawn.runs(), Schedule([0.1, 0.04, 0.01], [0, 600, 1000, 1400])
-    whole, forked = LawModel.fit(runs), LawModel.fit([*runs[:3], *in_pieces(runs[3], 700)])
+    whole, forked = fitted(), LawModel.fit([*runs[:3], *in_pieces(runs[3], 700)])
     one = whole.forecast(ahead, [1050, 1400], start=runs[3])
     other = forked.forecast(ahead, [1050, 1400], start=forked.traces[-1])
     np.testing.assert_allclose(other.median, one.median, rtol=0.01)
