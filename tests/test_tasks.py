@@ -216,7 +216,7 @@ def test_old_studies_join_a_family_and_are_not_run(single: Path, family: Study, 
     assert set(study.embedding) == {"calm", "new", "single", "rough", "wild"}
     assert study.answers["calm"].runs > sum(p.task == 0 for p in study.proposals)
     first = study.decisions[0].reasons[0]
-    assert first.startswith("first runs by Latin hypercube, 1 of 1: task 'new'")  # calm is known
+    assert first.startswith("first runs by Latin hypercube, 1 of 2: task 'new'")  # calm is known
     assert any(trace.parent is not None for trace in traces)
     assert len({trace.name for trace in traces}) == len(traces)
     # the study needs nothing but itself
@@ -299,7 +299,7 @@ def test_values_that_are_not_positive_are_modelled_as_they_are() -> None:
     tuner = make(tasks=["a"], initial=1, budget=2)
     while (proposals := tuner.ask()) is not None:
         for p in proposals:
-            tuner.tell(p, list(range(5, 61, 5)), [1.0 - 0.01 * step - p.schedule(30) for step in range(5, 61, 5)])
+            tuner.tell(p, list(range(5, 61, 5)), [-10.0 - 0.01 * step - p.schedule(30) for step in range(5, 61, 5)])
     assert tuner.study.answers["a"].median < 0
 
 

@@ -53,7 +53,7 @@ def tasks(
             metavar="NAME=STUDY", help="Runs made before, as a task of this name; may be given several times."
         ),
     ] = None,
-    answer_alpha: Annotated[float, typer.Option(help="Quantile of the answers; below 0.5 is more careful.")] = 0.5,
+    answer_alpha: Annotated[float, typer.Option(help="Quantile of the answers; below 0.5 is careful.")] = 0.3,
     of: Annotated[
         Weights | None, typer.Option(help="Weights that are judged.", show_default="raw; averaged with a base")
     ] = None,

@@ -34,10 +34,12 @@ def tune_tasks(
     base: "str | Shape" = "constant",
     known: "Known | None" = None,
     alpha: float = 0.9,
-    answer_alpha: float = 0.5,
+    answer_alpha: float = 0.3,
+    infill: str = "variance",
     dims: int = 2,
-    link: "str | Link" = "exponential",
-    order: int = 1,
+    link: "str | Link" = "signed",
+    order: int = 2,
+    progress: bool = True,
     of: "Of | None" = None,
     transform: Transform = "log",
     effort: "Effort | None" = None,
@@ -55,7 +57,7 @@ def tune_tasks(
         steps: length of a run.
         lr: lower and upper bound of the rate; of its peak, where there is a base.
         intervals: d, of a schedule.
-        initial: first runs by design; by default one for each task that no run is known of.
+        initial: first runs by design; by default two for each task that no run is known of, one if the budget is small.
         budget: how many runs are made in all, the first ones included.
         batch: runs at once, so that a cluster or a GPU is kept busy.
         base: "constant" tunes a rate for each interval, as in the paper; a shape ("linear", "cosine", ...) tunes
@@ -64,9 +66,11 @@ def tune_tasks(
             task; a family study brings its own names. Tasks that are only known are not run.
         alpha: quantile of the optimistic set; higher explores more.
         answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
+        infill: "variance" runs what teaches most about the optimistic set, "optimistic" runs the set itself.
         dims: dimensions of the task embedding.
-        link: of the trace model, as `order` (`TraceModel.fit`).
+        link: of the trace model, as `order` and `progress` (`TraceModel.fit`).
         order: past intervals that the next one depends on.
+        progress: whether it depends on the summed rate so far, too.
         of: the weights that are judged, "raw" or "averaged"; by default averaged where there is a base.
         transform: scale of the model, "log" or "identity".
         effort: how hard to search for the next run.
@@ -93,9 +97,11 @@ def tune_tasks(
             batch=batch,
             alpha=alpha,
             answer_alpha=answer_alpha,
+            infill=infill,
             dims=dims,
             link=link,
             order=order,
+            progress=progress,
             of=of,
             transform=transform,
             effort=effort or Effort(),

@@ -33,13 +33,15 @@ class MultiTask(Strategy):
         intervals: d, of each schedule.
         base: "constant", the paper's piecewise-constant rates; or a shape whose multipliers are tuned, "horizon" for
             the one that `tune` uses.
-        initial: first runs by Latin hypercube; by default one for each task that no run is known of.
+        initial: first runs by Latin hypercube; by default two for each task that no run is known of, one where the
+            budget is less than three for each.
         budget: how many runs are made in all, the first ones included; known ones cost nothing.
         batch: runs at once; each is chosen as if those before it had gone as expected.
         alpha: quantile of the optimistic set; higher explores more.
         answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful.
+        infill: "variance" runs what teaches most, "optimistic" the optimistic set itself (`Family`).
         dims: L, dimensions of the task embedding.
-        link, order: of the trace model (`TraceModel.fit`).
+        link, order, progress: of the trace model (`TraceModel.fit`).
         of: the weights whose values are modelled, "raw" or "averaged"; by default averaged where there is a base.
         transform: scale of the model; "log" falls back to "identity" where a value is not positive.
         effort: how hard to search.
@@ -56,10 +58,12 @@ class MultiTask(Strategy):
     budget: int = 20
     batch: int = 1
     alpha: float = 0.9
-    answer_alpha: float = 0.5
+    answer_alpha: float = 0.3
+    infill: str = "variance"
     dims: int = 2
-    link: "str | Link" = "exponential"
-    order: int = 1
+    link: "str | Link" = "signed"
+    order: int = 2
+    progress: bool = True
     of: "Of | None" = None
     transform: Transform = "log"
     effort: Effort = field(default_factory=Effort)
@@ -100,9 +104,11 @@ class MultiTask(Strategy):
             initial=self.initial,
             alpha=self.alpha,
             answer_alpha=self.answer_alpha,
+            infill=self.infill,
             dims=self.dims,
             link=self.link,
             order=self.order,
+            progress=self.progress,
             seed=goal.seed,
             effort=self.effort,
             others=others,
@@ -112,7 +118,8 @@ class MultiTask(Strategy):
         """The runs to begin with."""
         family, seen = self.family(goal), {trace.task for trace in self.known}
         unseen = [task for task in goal.tasks if task not in seen]
-        count = len(unseen) if self.initial is None else self.initial
+        each = 2 if self.budget >= 3 * len(unseen) else 1
+        count = each * len(unseen) if self.initial is None else self.initial
         if count == 0 and self.known:
             return ()
         if count < 1:
@@ -135,7 +142,19 @@ class MultiTask(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data; known runs by where they come from."""
-        names = ("intervals", "initial", "budget", "batch", "alpha", "answer_alpha", "dims", "order", "transform")
+        names = (
+            "intervals",
+            "initial",
+            "budget",
+            "batch",
+            "alpha",
+            "answer_alpha",
+            "infill",
+            "dims",
+            "order",
+            "progress",
+            "transform",
+        )
         return {
             "strategy": "multitask",
             "base": self.shape.to_json(),
