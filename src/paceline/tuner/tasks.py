@@ -33,7 +33,7 @@ def tune_tasks(
     batch: int = 1,
     base: "str | Shape" = "constant",
     known: "Known | None" = None,
-    alpha: float = 0.9,
+    alpha: float = 0.8,
     answer_alpha: float = 0.3,
     infill: str = "variance",
     dims: int = 2,

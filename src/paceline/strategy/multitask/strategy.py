@@ -57,7 +57,7 @@ class MultiTask(Strategy):
     initial: int | None = None
     budget: int = 20
     batch: int = 1
-    alpha: float = 0.9
+    alpha: float = 0.8
     answer_alpha: float = 0.3
     infill: str = "variance"
     dims: int = 2
