@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from paceline.tuner import Tuner as Tuner
     from paceline.tuner import tune as tune
     from paceline.tuner import tune_tasks as tune_tasks
+    from paceline.tuner import warm_start as warm_start
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ _HOME = {
     "Tuner": "tuner",
     "tune": "tuner",
     "tune_tasks": "tuner",
+    "warm_start": "tuner",
 }
 
 __all__ = [*_HOME, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -5,5 +5,6 @@ from paceline.tuner.families import family_of, known_runs
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
 from paceline.tuner.tasks import tune_tasks
+from paceline.tuner.warm import warm_start
 
-__all__ = ["Result", "Tuner", "family_of", "known_runs", "tune", "tune_tasks"]
+__all__ = ["Result", "Tuner", "family_of", "known_runs", "tune", "tune_tasks", "warm_start"]

@@ -58,14 +58,7 @@ def tune(
             )
 
         tuner, doing = driven(stack, training, runner, folder, make, on_step)
-        result = tuner.result
-        if result.fork is None or result.schedule is None:
-            raise TrainingError(advice_of(result, study))
-        path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
-        doing.fetch(path)
-        doing.keep_only({path}, path.parent)
-        state = load_checkpoint(path) if study is None else path
-        return replace(result, state=state)
+        return ended(tuner, doing, folder, study)
 
 
 def driven(
@@ -92,6 +85,17 @@ def driven(
     while (proposals := tuner.ask()) is not None:
         run_round(tuner, doing, folder, proposals)
     return tuner, doing
+
+
+def ended(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path | None") -> Result:
+    """What a study of one run found, with the winner's state, which is all that is kept."""
+    result = tuner.result
+    if result.fork is None or result.schedule is None:
+        raise TrainingError(advice_of(result, study))
+    path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
+    runner.fetch(path)
+    runner.keep_only({path}, path.parent)
+    return replace(result, state=load_checkpoint(path) if study is None else path)
 
 
 def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:

@@ -2,23 +2,22 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from paceline.errors import TrainingError
+from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.strategy import NewTask
 from paceline.strategy.multitask import Family, Space
 from paceline.strategy.newtask import whole_intervals
 from paceline.study import Event, Study
 from paceline.study.known import read_known
-from paceline.study.study import checkpoint_path, read_settings
+from paceline.study.study import read_settings
 from paceline.traces import LearningRateRange, Trace
 from paceline.traces.shapes import shape_from_json
-from paceline.training import Training, load_checkpoint
-from paceline.tuner.drive import advice_of, driven
+from paceline.training import Training
+from paceline.tuner.drive import driven, ended
 from paceline.tuner.families import family_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -30,11 +29,11 @@ def warm_start(
     *,
     steps: int | None = None,
     probe: int = 0,
-    how: str | None = None,
+    how: str = "dynamic",
     place: str = "posterior",
     measure: str = "gaussian",
     forks: int = 1,
-    alpha: float = 0.5,
+    alphas: tuple[float, float] = (0.7, 0.3),
     name: str = "new",
     study: "str | Path | None" = None,
     seed: int = 0,
@@ -54,7 +53,7 @@ def warm_start(
         place: "posterior" integrates over where the task may lie, "point" takes the most probable place.
         measure: where it may lie beforehand: "gaussian" around the known tasks, or their convex "hull".
         forks: runs side by side, where it is dynamic.
-        alpha: quantile of the final value that is maximised; less than 0.5 is more careful.
+        alphas: quantile of the final value that is maximised, at the first decision and at the last.
         name: of the new task.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
@@ -68,12 +67,13 @@ def warm_start(
         strategy = NewTask.of(
             settings,
             runs,
-            how=how or "dynamic",
+            task=name,
+            how=how,
             place=place,
             measure=measure,
             probe=whole_intervals(settings.space, probe),
             forks=forks,
-            alpha=alpha,
+            alphas=alphas,
         )
 
         def make() -> Tuner:
@@ -85,25 +85,21 @@ def warm_start(
                 study=folder,
                 seed=seed,
                 on_event=on_event,
-                tasks=(name,),
             )
 
-        tuner, doing = driven(stack, [make_new], runner, folder, make, on_step)
-        result = tuner.result
-        if result.fork is None or result.schedule is None:
-            raise TrainingError(advice_of(result, study))
-        path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
-        doing.fetch(path)
-        doing.keep_only({path}, path.parent)
-        return replace(result, state=load_checkpoint(path) if study is None else path)
+        tuner, doing = driven(stack, make_new, runner, folder, make, on_step)
+        return ended(tuner, doing, folder, study)
 
 
 def _begun(folder: Path) -> tuple[Family, list[Trace]]:
     """The family that a study was begun with, as it holds it itself: it needs nothing else to go on."""
     settings: dict[str, Any] = read_settings(folder)["settings"]
-    known = settings["strategy"]["family"]
+    known = settings["strategy"].get("family")
+    if known is None:
+        raise InputError(f"{folder} is another kind of study: choose another folder for that of the new task")
     space = Space(
         LearningRateRange.of(settings["lr"]), settings["steps"], known["intervals"], shape_from_json(known["base"])
     )
-    family = Family(space, tuple(known["tasks"]), dims=known["dims"], link=known["link"], order=known["order"])
+    model = {name: known[name] for name in ("dims", "link", "order", "progress")}
+    family = Family(space, tuple(known["tasks"]), **model)
     return family, read_known(folder, settings["known"]["digest"])

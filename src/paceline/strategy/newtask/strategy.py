@@ -8,7 +8,7 @@ paper's recipe), or with its place integrated out (ours).
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,27 +57,29 @@ class NewTask(Strategy):
         family: its settings; the schedules searched are its own.
         known: its runs.
         model: fitted to them.
+        task: name of the new one.
         how: "universal", "probe" or "dynamic".
         place: "posterior" integrates the task's place out, "point" takes the most probable one.
         measure: where it may lie beforehand: "gaussian", or "hull" as in the paper.
         probe: intervals at the beginning that are spent on learning where it lies.
         forks: runs side by side.
-        alpha: quantile of the final value that is maximised; less than 0.5 to be careful. Further forks spread around.
+        alphas: quantile of the final value that is maximised, at the first decision and at the last. It pays to be
+            optimistic early, when what goes wrong can be mended and what is tried teaches, and careful in the end; a
+            plan that is made once is careful.
         look: "final" plans for the end of the run, "next" for that of the next interval, as Algorithm 1 does.
         thought: how hard to think.
     """
 
-    families: ClassVar[bool] = True
-
     family: Family
     known: tuple[Trace, ...]
     model: TraceModel
+    task: str = "new"
     how: str = "dynamic"
     place: str = "posterior"
     measure: str = "gaussian"
     probe: int = 0
     forks: int = 1
-    alpha: float = 0.3
+    alphas: tuple[float, float] = (0.7, 0.3)
     look: str = "final"
     thought: Thought = field(default_factory=Thought)
 
@@ -92,6 +94,10 @@ class NewTask(Strategy):
         return self.family.space
 
     def __post_init__(self) -> None:
+        if self.task in self.model.frame.tasks:
+            raise InputError(
+                f"{self.task!r} is a task of the family, expected a new name: pass another, or run its own schedule"
+            )
         for name, known in (("how", HOW), ("place", PLACE), ("look", ("final", "next"))):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be one of {list(known)}, got {getattr(self, name)!r}")
@@ -104,8 +110,8 @@ class NewTask(Strategy):
             raise InputError("a probe takes at least one interval, got 0: pass probe=, in steps")
         if self.forks < 1 or (self.forks > 1 and self.how != "dynamic"):
             raise InputError(f"forks must be 1, or more where they are dynamic, got {self.forks}")
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha must lie in (0, 1), got {self.alpha}")
+        if len(self.alphas) != 2 or not all(0 < alpha < 1 for alpha in self.alphas):
+            raise InputError(f"alphas must be two quantile orders in (0, 1), first and last, got {self.alphas}")
         measure_of(self.measure, self.model)
 
     def objective(self, objective: Objective) -> Objective:
@@ -124,7 +130,7 @@ class NewTask(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
-        plain = ("how", "place", "measure", "probe", "forks", "alpha", "look")
+        plain = ("task", "how", "place", "measure", "probe", "forks", "alphas", "look")
         return {
             "strategy": "new task",
             "family": {
@@ -134,6 +140,7 @@ class NewTask(Strategy):
                 "dims": self.family.dims,
                 "link": self.model.link.name,
                 "order": self.family.order,
+                "progress": self.family.progress,
                 "objective": asdict(self.model.frame.cutting.objective),
             },
             **{name: getattr(self, name) for name in plain},
@@ -160,8 +167,8 @@ class NewTask(Strategy):
         best = max(plans, key=lambda plan: plan.score)
         proposals, reasons = list[Proposal](), [self._lies(known)]
         for i in range(self.forks):
-            alpha = spread_alphas(self.alpha, self.forks)[i]
-            plan = best if i == 0 else self._plan(history, known, best.fork, since, alpha)
+            alpha = self.alpha_at(since, i)
+            plan = best if i == 0 else self._plan(history, known, best.fork, since, i)
             proposals.append(self._proposal(history, k, best.fork, plan.x[k - since], new=i > 0, number=i))
             rate = proposals[-1].schedule.multipliers[-1]
             reasons.append(
@@ -194,10 +201,10 @@ class NewTask(Strategy):
 
     def _known(self, history: History, intervals: int) -> Whereabouts:
         """What the first so many intervals of all forks say about where the task lies."""
-        task, measure = history.goal.tasks[0], measure_of(self.measure, self.model)
+        task, measure = self.task, measure_of(self.measure, self.model)
         end = int(self.space.change_points[intervals])
         runs = [
-            replace(cut, name=f"{task} {trace.name}")  # a run is known by its name, and the family has some too
+            replace(cut, name=f"{task} {trace.name}", task=task)  # known by its name; the family has such names too
             for trace in history.traces()
             if intervals and (cut := until(trace, end)) is not None
         ]
@@ -205,18 +212,18 @@ class NewTask(Strategy):
             return unseen(self.model, task, measure, self.thought.places, self._generator(2))
         return located(self.model, task, runs, measure, self.thought.places, self._generator(3 + intervals))
 
-    def _plan(
-        self, history: History, known: Whereabouts, fork: Fork | None, since: int, alpha: float | None = None
-    ) -> "Plan":
-        """The best rates from change point `since` on."""
+    def _plan(self, history: History, known: Whereabouts, fork: Fork | None, since: int, number: int = 0) -> "Plan":
+        """The best rates from change point `since` on, for the first fork or another."""
         t, generator = self.thought, self._generator(20 + since)
         models = known.sample(t.models, generator) if self.place == "posterior" else (known.point(),)
         trace = fork.trace if fork is not None and since else None
         while trace is not None and trace.steps[0] > self.space.change_points[since]:
             trace = trace.parent  # a clone that was made later, to go back
-        start = until(trace, int(self.space.change_points[since])) if trace is not None else None
+        if trace is not None:
+            trace = until(trace, int(self.space.change_points[since]))
+        start = None if trace is None else replace(trace, task=self.task)
         x, score = Mixture(models, known.task, self.space, start, since).best_rest(
-            alpha or self.alpha,
+            self.alpha_at(since, number),
             draws=t.draws * t.models // len(models),
             grid=t.grid,
             sweeps=t.sweeps,
@@ -238,6 +245,12 @@ class NewTask(Strategy):
         fresh = max(f.id for f in history.forks) + number
         return Proposal(fresh if new else fork.id, fork.id if new else None, first, last, schedule, history.round + 1)
 
+    def alpha_at(self, done: int, fork: int = 0) -> float:
+        """The quantile after so many intervals; forks after the first are spread evenly over the others."""
+        first, last = self.alphas if self.how == "dynamic" else self.alphas[1:] * 2
+        alpha = first + (last - first) * done / max(self.space.intervals - 1, 1)
+        return (alpha + fork / self.forks) % 1.0 or alpha
+
     def _generator(self, stream: int) -> torch.Generator:
         return torch.Generator().manual_seed(1_000_003 * stream + 17)
 
@@ -255,7 +268,9 @@ class NewTask(Strategy):
         order = known.weights.argsort(descending=True)[:POINTS]
         return rounded(
             {
-                "embedding": dict(zip(self.model.frame.tasks, (embedding @ axes).tolist(), strict=True)),
+                "embedding": [
+                    {"task": task, "at": at} for task, at in zip(self.model.frame.tasks, embedding @ axes, strict=True)
+                ],
                 "place": {
                     "mean": known.mean.numpy() @ axes,
                     "covariance": axes.T @ known.covariance.numpy() @ axes,
@@ -278,13 +293,6 @@ class Plan:
     x: tuple[float, ...]
     score: float
     value: float
-
-
-def spread_alphas(alpha: float, forks: int) -> list[float]:
-    """The quantiles of several forks: the wanted one first, then others evenly over (0, 1)."""
-    return [alpha, *((2 * i + 1) / (2 * forks) for i in range(forks) if abs((2 * i + 1) / (2 * forks) - alpha) > 1e-9)][
-        :forks
-    ]
 
 
 def whole_intervals(space: Space, steps: int) -> int:
