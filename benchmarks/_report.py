@@ -1,11 +1,13 @@
 """Tables, `RESULT` lines and the settings they were measured under."""
 
+import json
 import os
 import platform
 import subprocess
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,3 +47,14 @@ def print_results() -> None:
     """Print the figures kept."""
     for name, value in _results:
         print(f"RESULT {name} {value:.6g}")
+
+
+def read_rows(rows: Path) -> list[dict[str, Any]]:
+    """Rows kept as JSON lines, none where there is no file yet."""
+    return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+
+
+def with_error(values: Sequence[float]) -> str:
+    """Mean, standard error and how many."""
+    error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.3f} +- {error:.3f} ({len(values)})"

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
-from benchmarks._report import machine, print_results, result, table
+from benchmarks._report import machine, print_results, read_rows, result, table, with_error
 from paceline import Schedule, TraceModel
 from paceline.strategy.multitask import Family, Run, first_runs
 from paceline.strategy.multitask.space import as_floats
@@ -161,17 +161,18 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--show", action="store_true", help="show the rows that are there, without working on others")
     chosen = parser.parse_args()
     for name in chosen.problems:
         problem(name).best()  # what is missing is missed before hours of work
-    done = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in read(chosen.rows)}
+    done = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in read_rows(chosen.rows)}
     jobs = list[tuple[str, str, int, list[int]]]()
     for method in chosen.methods:  # the longest first
         for name in chosen.problems:
             for seed in range(chosen.first, chosen.first + chosen.seeds):
                 labels = METHODS[method][1]
                 left = [b for b in chosen.budgets if any((name, label, seed, b) not in done for label in labels)]
-                if left:
+                if left and not chosen.show:
                     jobs.append((name, method, seed, left))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(chosen.workers, mp_context=context) as pool:
@@ -181,12 +182,8 @@ def main() -> None:
             print(f"{name}, {method}, seed {seed}: {job.result():.0f} s", flush=True)
     print(machine())
     for name in chosen.problems:
-        show(name, read(chosen.rows), chosen.budgets)
+        show(name, read_rows(chosen.rows), chosen.budgets)
     print_results()
-
-
-def read(rows: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
 
 
 def regrets(name: str, rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[int, float]]:
@@ -197,11 +194,6 @@ def regrets(name: str, rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict
             each = [value - best[task] for task, value in row["log_loss"].items()]
             found.setdefault((row["method"], row["budget"]), {})[row["seed"]] = float(np.mean(each))
     return found
-
-
-def with_error(values: Sequence[float]) -> str:
-    error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.3f} +- {error:.3f} ({len(values)})"
 
 
 def show(name: str, rows: list[dict[str, Any]], budgets: list[int]) -> None:

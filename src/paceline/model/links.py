@@ -9,6 +9,7 @@ quantiles, draws) works for it as it stands, because the likelihood sees a link 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -100,7 +101,21 @@ class Relaxing(Exponential):
     signed: ClassVar[bool] = True
 
 
-LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Relaxing)}
+class Settling(Signed):
+    """f_1 (1 - e^-8t) / (1 - e^-8): most of the way soon, as after a change of the rate; f_1 is the whole increment.
+
+    One latent function, like the straight line, and as fast; where intervals are long, what counts is where they end.
+    """
+
+    name: ClassVar[str] = "settling"
+
+    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+        return torch.expm1(-8.0 * elapsed) / np.expm1(-8.0)
+
+
+LINKS: dict[str, type[Link]] = {
+    link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Settling, Relaxing)
+}
 
 
 def link_of(link: "str | Link") -> Link:
