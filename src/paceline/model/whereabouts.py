@@ -217,7 +217,7 @@ def located(
             if turn:
                 found = Whereabouts(task, places, weights, tuple(models))
                 proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
-            fresh = proposals[-1].draw(count // rounds, generator)
+            fresh = proposals[-1].draw(max(1, count // rounds), generator)
             models += [moved(base, w) for w in fresh]
             places = torch.cat([places, fresh])
             drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)

@@ -215,7 +215,7 @@ class NewTask(Strategy):
     def _plan(self, history: History, known: Whereabouts, fork: Fork | None, since: int, number: int = 0) -> "Plan":
         """The best rates from change point `since` on, for the first fork or another."""
         t, generator = self.thought, self._generator(20 + since)
-        models = known.sample(t.models, generator) if self.place == "posterior" else (known.point(),)
+        models = known.sample(t.models, self._generator(40 + since)) if self.place == "posterior" else (known.point(),)
         trace = fork.trace if fork is not None and since else None
         while trace is not None and trace.steps[0] > self.space.change_points[since]:
             trace = trace.parent  # a clone that was made later, to go back
