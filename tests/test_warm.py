@@ -44,7 +44,7 @@ def facts(path: Path) -> list[str]:
 def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("studies") / "family"
     tasks = {name: partial(quadratic, noise) for name, noise in (("calm", 0.2), ("wild", 2.0))}
-    tune_tasks(tasks, steps=STEPS, lr=BOUNDS, budget=4, batch=2, study=path, **QUICK)
+    tune_tasks(tasks, steps=STEPS, lr=BOUNDS, budget=2, batch=2, study=path, **QUICK)
     return path
 
 
@@ -70,7 +70,7 @@ def test_a_new_task_is_one_run_to_the_end(whole: Path, family: Path) -> None:
     assert settings["strategy"] == "new task"
     assert settings["family"]["tasks"] == ["calm", "wild"]
     assert settings["probe"] == 1  # five steps, rounded up to an interval
-    assert len(read_known(whole)) == study.settings["known"]["runs"] == len(Study.open(family).proposals) == 4
+    assert len(read_known(whole)) == study.settings["known"]["runs"] == len(Study.open(family).proposals) == 2
 
 
 def test_every_decision_says_where_the_task_lies(whole: Path) -> None:

@@ -135,10 +135,10 @@ def test_the_best_rest_is_at_the_best_rate(model: TraceModel, task: str) -> None
     for before, done in ((None, 0), (start, 1)):
         mixture = Mixture((model,), task, SPACE, before, done)
         assert len(mixture.lengths) == 3 - done
-        x, end = mixture.best_rest(0.5, draws=16, grid=5, sweeps=2, climbs=10, generator=generator())
+        x, end = mixture.best_rest(0.5, draws=8, grid=5, sweeps=1, climbs=8, generator=generator())
         assert x.shape == (3 - done,)
         assert x.numpy() == pytest.approx(np.full(3 - done, BEST[task]), abs=0.12)
-        careful = mixture.best_rest(0.1, draws=16, grid=5, sweeps=2, climbs=10, generator=generator())[1]
+        careful = mixture.best_rest(0.1, draws=8, grid=5, sweeps=1, climbs=8, generator=generator())[1]
         assert careful < end
         reached = float(model.frame.to_user(torch.tensor([end], dtype=torch.float64))[0])
         assert reached == pytest.approx(2.0 if before is None else float(start.last_value) - 2.0, abs=0.25)
@@ -150,7 +150,7 @@ def test_a_rest_for_several_places_lies_between_theirs(model: TraceModel) -> Non
     embedding = model.posterior.hyper.embedding
     slow, fast = (model.with_task("new", embedding[model.frame.tasks.index(task)]) for task in ("slow", "fast"))
     found = [
-        Mixture(models, "new", SPACE).best_rest(0.3, draws=16, grid=5, sweeps=1, climbs=5, generator=generator())[0]
+        Mixture(models, "new", SPACE).best_rest(0.3, draws=8, grid=5, sweeps=1, climbs=3, generator=generator())[0]
         for models in ((slow,), (slow, fast), (fast,))
     ]
     assert float(found[0].mean()) < float(found[1].mean()) < float(found[2].mean())
@@ -212,7 +212,7 @@ def test_decisions_are_a_function_of_the_history(new, forked: Tuner, tmp_path: P
 def test_a_universal_plan_never_changes(new) -> None:
     made = list[Schedule]()
     for best in (0.2, 0.8):
-        tuner = drive(new(how="universal", thought=replace(SMALL, models=2, draws=4)), best=best)
+        tuner = drive(new(how="universal", thought=replace(SMALL, places=3, models=2, draws=4)), best=best)
         plans = [d.reasons[1].split("the first of ")[1] for d in tuner.study.decisions[:-1]]
         rates = [plan.split(": the best")[0].split(", ") for plan in plans]
         assert rates[0][1:] == rates[1]
@@ -266,9 +266,12 @@ def test_forks_maximise_different_quantiles(new) -> None:
 
 
 def test_a_run_that_fails_goes_back_and_runs_lower(new) -> None:
-    planned = drive(new(), most=1).history.fork(0).schedule.multipliers  # the second interval is not run yet
+    quick = Thought(places=3, models=1, draws=4, grid=3, sweeps=1, climbs=1)
+    planned = (
+        drive(new(thought=quick), most=1).history.fork(0).schedule.multipliers
+    )  # the second interval is not run yet
     assert len(planned) == 2
-    tuner = drive(new(), cliff=0.7 * float(planned[1]))
+    tuner = drive(new(thought=quick), cliff=0.7 * float(planned[1]))
     events = tuner.study.events
     assert sum(isinstance(e, Failed) for e in events) == 1
     back = next(e for e in events if isinstance(e, Decided) and "every fork failed" in e.reasons[0])
