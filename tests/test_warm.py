@@ -92,7 +92,7 @@ class Interrupt(BaseException):
 
 def test_cut_off_at_any_event_it_goes_on_alike_without_the_family(family: Path, whole: Path, tmp_path: Path) -> None:
     count = len(read_journal(whole / "journal.jsonl"))
-    for cut in range(2, count, 5):
+    for cut in range(3, count, 6):
         events, copied, folder = [], tmp_path / f"family{cut}", tmp_path / f"cut{cut}"
         shutil.copytree(family, copied)
 
@@ -124,10 +124,10 @@ def test_what_is_refused(family: Path, whole: Path) -> None:
 
 
 def test_a_new_task_with_forks_runs_side_by_side(tmp_path: Path) -> None:
-    make = partial(digits, evaluate="none", every=3)
+    make = partial(digits, evaluate="none", every=2)
     quick = {**QUICK, "intervals": 2}
     family = tune_tasks(
-        {"a": make, "b": make}, steps=24, lr=(1e-4, 1e-1), budget=2, batch=2, **quick, study=tmp_path / "f"
+        {"a": make, "b": make}, steps=16, lr=(1e-4, 1e-1), budget=2, batch=2, **quick, study=tmp_path / "f"
     )
     result = warm_start(
         family, make, forks=2, thought=THOUGHT, study=tmp_path / "new", runner=partial(Streams, lane=HostLane)
