@@ -182,7 +182,7 @@ class TraceModel:
         Traces without a name are always new, and so may their tasks be. A model conditioned on draws forgets them.
         `learn=False` keeps the hyperparameters: the model is then conditioned on the runs, no more.
         Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
-        outgrown the units they are scaled by, the model is fitted anew.
+        outgrown the units they are scaled by, a model that learns is fitted anew.
         """
         traces = checked(traces)
         if traces[0].objective != self.frame.cutting.objective:
@@ -195,7 +195,7 @@ class TraceModel:
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
         segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
         new = usable(fresh, self.link)
-        if frame.scaling.outgrown_by(new):
+        if learn and frame.scaling.outgrown_by(new):
             return self._cold(frame.cutting, self.link, segments, frame.tasks, self.settings)
         if not usable(segments, self.link):
             raise InputError(

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import factorial, log, pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model.linalg import eye, few_threads, lower_solve, tensor, try_cholesky
+from paceline.model.linalg import eye, few_threads, lower_solve, tensor, try_cholesky, zeros
 from paceline.model.posterior import farthest_points, fit_posterior
 from paceline.model.reading import usable
 from paceline.model.trace_model import TraceModel
@@ -39,7 +40,7 @@ class Measure(ABC):
 
     @abstractmethod
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
-        """Up to a constant; -inf outside."""
+        """Of a place, with its constant: places drawn from several measures are weighed by all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +72,10 @@ class Gaussian(Measure):
         return self.mean + torch.randn(count, len(self.mean), dtype=torch.float64, generator=generator) @ self.chol.mT
 
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
-        """Up to a constant."""
+        """log N(w; mean, L L')."""
         e = lower_solve(self.chol, (w - self.mean).mT)
-        return -0.5 * e.square().sum(0) - torch.log(torch.diagonal(self.chol)).sum()
+        constant = torch.log(torch.diagonal(self.chol)).sum() + 0.5 * len(self.mean) * log(2 * pi)
+        return -0.5 * e.square().sum(0) - constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,23 +96,38 @@ class Hull(Measure):
 
     @cached_property
     def triangles(self) -> Any:
-        """The hull cut into simplices."""
+        """The hull cut into simplices; scipy's begin with two dimensions."""
         from scipy.spatial import Delaunay
 
         return Delaunay(self.corners.numpy())
 
+    @cached_property
+    def simplices(self) -> Float[Tensor, "simplices corners dims"]:
+        """Their corners."""
+        if self.corners.shape[1] == 1:
+            return torch.stack([self.corners.min(0).values, self.corners.max(0).values])[None]
+        return self.corners[torch.as_tensor(self.triangles.simplices).long()]
+
+    @cached_property
+    def volumes(self) -> Float[Tensor, "simplices"]:
+        """Of the simplices."""
+        edges = self.simplices[:, 1:] - self.simplices[:, :1]
+        return torch.det(edges).abs() / factorial(self.corners.shape[1])  # pyright: ignore
+
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
         """A simplex by its volume, a place in it by Dirichlet weights of its corners."""
-        corners = self.corners[torch.as_tensor(self.triangles.simplices).long()]  # simplices, dims + 1, dims
-        volumes = torch.det(corners[:, 1:] - corners[:, :1]).abs()  # pyright: ignore
-        chosen = torch.multinomial(volumes, count, replacement=True, generator=generator)
-        gaps = -torch.log(torch.rand(count, corners.shape[1], dtype=torch.float64, generator=generator))
-        return ((gaps / gaps.sum(1, keepdim=True))[..., None] * corners[chosen]).sum(1)
+        chosen = torch.multinomial(self.volumes, count, replacement=True, generator=generator)
+        gaps = -torch.log(torch.rand(count, self.simplices.shape[1], dtype=torch.float64, generator=generator))
+        return ((gaps / gaps.sum(1, keepdim=True))[..., None] * self.simplices[chosen]).sum(1)
 
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
-        """0 inside, -inf outside."""
-        inside: Bool[np.ndarray, "n"] = self.triangles.find_simplex(w.numpy()) >= 0
-        return torch.where(torch.as_tensor(inside), 0.0, -torch.inf).double()
+        """The same everywhere inside, -inf outside."""
+        if self.corners.shape[1] == 1:
+            inside = ((w >= self.corners.min()) & (w <= self.corners.max()))[:, 0]
+        else:
+            found: Bool[np.ndarray, "n"] = self.triangles.find_simplex(w.numpy()) >= 0
+            inside = torch.as_tensor(found)
+        return torch.where(inside, -torch.log(self.volumes.sum()), -torch.inf).double()
 
 
 MEASURES: dict[str, Any] = {"gaussian": Gaussian.around, "hull": Hull}
@@ -120,7 +137,13 @@ def measure_of(name: str, model: TraceModel) -> Measure:
     """The measure of this name over the model's tasks."""
     if name not in MEASURES:
         raise InputError(f"measure must be one of {list(MEASURES)}, got {name!r}")
-    return MEASURES[name](model.posterior.hyper.embedding)
+    embedding = model.posterior.hyper.embedding
+    if embedding.numel() == 0:
+        raise InputError(
+            f"a new task needs tasks that share something, got {len(embedding)} in {embedding.shape[1]} dimensions: "
+            "make the family with dims=2"
+        )
+    return MEASURES[name](embedding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,14 +210,14 @@ def located(
     """What the task's runs say about where it lies, from `count` places in all."""
     base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
     proposals: list[Measure] = [measure]
-    places, models = measure.draw(0, generator), list[TraceModel]()
+    places, models = zeros(0, model.posterior.hyper.embedding.shape[1]), list[TraceModel]()
     weights = torch.ones(0, dtype=torch.float64)
     with few_threads():
         for turn in range(rounds):
             if turn:
                 found = Whereabouts(task, places, weights, tuple(models))
                 proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
-            fresh = proposals[-1].draw(count // rounds, generator)
+            fresh = proposals[-1].draw(max(1, count // rounds), generator)
             models += [moved(base, w) for w in fresh]
             places = torch.cat([places, fresh])
             drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)

@@ -10,7 +10,7 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.strategy import NewTask
 from paceline.strategy.multitask import Family, Space
-from paceline.strategy.newtask import whole_intervals
+from paceline.strategy.newtask import Thought, whole_intervals
 from paceline.study import Event, Study
 from paceline.study.known import read_known
 from paceline.study.study import read_settings
@@ -35,6 +35,7 @@ def warm_start(
     forks: int = 1,
     alphas: tuple[float, float] = (0.7, 0.3),
     name: str = "new",
+    thought: Thought | None = None,
     study: "str | Path | None" = None,
     seed: int = 0,
     runner: "str | Callable[[Factories], Runner]" = "local",
@@ -55,6 +56,7 @@ def warm_start(
         forks: runs side by side, where it is dynamic.
         alphas: quantile of the final value that is maximised, at the first decision and at the last.
         name: of the new task.
+        thought: how hard to think at a decision.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
@@ -74,6 +76,7 @@ def warm_start(
             probe=whole_intervals(settings.space, probe),
             forks=forks,
             alphas=alphas,
+            thought=thought or Thought(),
         )
 
         def make() -> Tuner:

@@ -91,7 +91,7 @@ class Mixture:
         lengths, found = self.lengths[: len(x)], list[Tensor]()
         for model, e in zip(self.models, normals, strict=True):
             number = torch.tensor(model.frame.tasks.index(self.task))
-            found.append(model.draw_new(x[:, None], number, e, lengths, start=self.start).values[:, -1])
+            found.append(model.draw_new(x, number, e, lengths, start=self.start).values[:, -1])
         return torch.stack(found)
 
     def _climbed(

@@ -62,7 +62,7 @@ class NewTask(Strategy):
         place: "posterior" integrates the task's place out, "point" takes the most probable one.
         measure: where it may lie beforehand: "gaussian", or "hull" as in the paper.
         probe: intervals at the beginning that are spent on learning where it lies.
-        forks: runs side by side.
+        forks: runs side by side, after the probe.
         alphas: quantile of the final value that is maximised, at the first decision and at the last. It pays to be
             optimistic early, when what goes wrong can be mended and what is tried teaches, and careful in the end; a
             plan that is made once is careful.
@@ -194,7 +194,7 @@ class NewTask(Strategy):
             self.probe, draws=t.draws, grid=t.grid, sweeps=t.sweeps, generator=self._generator(1)
         )
         fork = history.alive[0] if history.alive else None
-        proposals = [self._proposal(history, k, fork, float(x[k]), new=i > 0, number=i) for i in range(self.forks)]
+        proposals = [self._proposal(history, k, fork, float(x[k]), new=False, number=0)]  # others would only repeat it
         rates = ", ".join(f"{rate:.3g}" for rate in self.space.lr_range.from_unit(x.numpy()))
         reason = f"a probe at {rates}: {share:.0%} of what is uncertain about it is where the task lies"
         return Decision(tuple(proposals), reasons=(reason,), details=self._details(known, proposals))
@@ -215,7 +215,7 @@ class NewTask(Strategy):
     def _plan(self, history: History, known: Whereabouts, fork: Fork | None, since: int, number: int = 0) -> "Plan":
         """The best rates from change point `since` on, for the first fork or another."""
         t, generator = self.thought, self._generator(20 + since)
-        models = known.sample(t.models, generator) if self.place == "posterior" else (known.point(),)
+        models = known.sample(t.models, self._generator(40 + since)) if self.place == "posterior" else (known.point(),)
         trace = fork.trace if fork is not None and since else None
         while trace is not None and trace.steps[0] > self.space.change_points[since]:
             trace = trace.parent  # a clone that was made later, to go back
@@ -246,10 +246,10 @@ class NewTask(Strategy):
         return Proposal(fresh if new else fork.id, fork.id if new else None, first, last, schedule, history.round + 1)
 
     def alpha_at(self, done: int, fork: int = 0) -> float:
-        """The quantile after so many intervals; forks after the first are spread evenly over the others."""
+        """The quantile after so many intervals; forks after the first are spread evenly from 0.05 to 0.95."""
         first, last = self.alphas if self.how == "dynamic" else self.alphas[1:] * 2
         alpha = first + (last - first) * done / max(self.space.intervals - 1, 1)
-        return (alpha + fork / self.forks) % 1.0 or alpha
+        return alpha if fork == 0 else 0.05 + (alpha - 0.05 + 0.9 * fork / self.forks) % 0.9
 
     def _generator(self, stream: int) -> torch.Generator:
         return torch.Generator().manual_seed(1_000_003 * stream + 17)
