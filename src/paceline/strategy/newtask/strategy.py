@@ -26,6 +26,7 @@ from paceline.strategy.rollback import with_rollback
 from paceline.traces import Objective, Schedule, Trace
 from paceline.traces.shapes import shape_of
 
+APART = 0.05  # of the bounds, that forks keep from each other
 HOW, PLACE = ("universal", "probe", "dynamic"), ("posterior", "point")
 
 
@@ -165,11 +166,13 @@ class NewTask(Strategy):
         known = self._known(history, since)
         plans = [self._plan(history, known, fork, since) for fork in history.alive or [None]]
         best = max(plans, key=lambda plan: plan.score)
-        proposals, reasons = list[Proposal](), [self._lies(known)]
+        proposals, reasons, tried = list[Proposal](), [self._lies(known)], list[float]()
         for i in range(self.forks):
             alpha = self.alpha_at(since, i)
             plan = best if i == 0 else self._plan(history, known, best.fork, since, i)
-            proposals.append(self._proposal(history, k, best.fork, plan.x[k - since], new=i > 0, number=i))
+            x = apart(plan.x[k - since], tried)
+            tried.append(x)
+            proposals.append(self._proposal(history, k, best.fork, x, new=i > 0, number=i))
             rate = proposals[-1].schedule.multipliers[-1]
             reasons.append(
                 f"fork {proposals[-1].fork} runs to step {points[k + 1]} at {rate:.3g}, the first of "
@@ -298,6 +301,17 @@ class Plan:
 def whole_intervals(space: Space, steps: int) -> int:
     """How many intervals a probe of so many steps takes, rounded up."""
     return int(np.searchsorted(space.change_points, steps))
+
+
+def apart(x: float, tried: Sequence[float]) -> float:
+    """x, or the nearest place at least APART from those tried: forks that begin alike would be one run twice.
+
+    >>> apart(0.5, [0.2]), apart(0.5, [0.5]), round(apart(1.0, [1.0]), 2)
+    (0.5, 0.55, 0.95)
+    """
+    places = [x, *(at + side * APART for at in tried for side in (1, -1))]
+    free = [p for p in places if 0 <= p <= 1 and all(abs(p - at) >= APART - 1e-9 for at in tried)]
+    return min(free, key=lambda p: abs(p - x)) if free else x
 
 
 def until(trace: Trace, step: int) -> Trace | None:
