@@ -311,7 +311,7 @@ def apart(x: float, tried: Sequence[float]) -> float:
     """
     places = [x, *(at + side * APART for at in tried for side in (1, -1))]
     free = [p for p in places if 0 <= p <= 1 and all(abs(p - at) >= APART - 1e-9 for at in tried)]
-    return min(free, key=lambda p: abs(p - x)) if free else x
+    return min(free, key=lambda p: round(abs(p - x), 9)) if free else x
 
 
 def until(trace: Trace, step: int) -> Trace | None:
