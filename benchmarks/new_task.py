@@ -1,7 +1,7 @@
 """One task of a family is left out and trained once, with what the others have shown: how far from its optimum it ends.
 
-Eight noisy quadratics like those of `benchmarks.tasks`, runs of 1,000 steps; Algorithm 2 (`infill="optimistic"`,
-`link="settling"`) makes 56 runs of the seven others, then the eighth is trained with the same noise by each of:
+Eight noisy quadratics like those of `benchmarks.tasks`, runs of 1,000 steps; Algorithm 2 (`infill="optimistic"`)
+makes 56 runs of the seven others, then the eighth is trained with the same noise by each of:
 
 - universal: the schedule that is best on average over where the task may lie;
 - probe then best: the most informative first interval, then the best schedule given what it showed;
@@ -55,7 +55,7 @@ RIVALS["dynamic, integrated, 2 forks"] = ["cold, cost 2", "cold, cost 2.3"]
 
 def known_runs(problems: dict[str, Quadratic], seed: int) -> tuple[Family, list[Trace]]:
     """What Algorithm 2 learns of a family."""
-    plan, traces = Family(SPACE, tuple(problems), seed=seed, infill="optimistic", link="settling"), list[Trace]()
+    plan, traces = Family(SPACE, tuple(problems), seed=seed, infill="optimistic"), list[Trace]()
 
     def make(run: Run) -> None:
         number = len(traces)

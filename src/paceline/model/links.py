@@ -101,16 +101,18 @@ class Relaxing(Exponential):
     signed: ClassVar[bool] = True
 
 
-class Settling(Signed):
-    """f_1 (1 - e^-8t) / (1 - e^-8): most of the way soon, as after a change of the rate; f_1 is the whole increment.
+class Settling(Link):
+    """f_1 (1 - e^-6t) / (1 - e^-6): most of the way soon, as after a change of the rate; f_1 is the whole increment.
 
     One latent function, like the straight line, and as fast; where intervals are long, what counts is where they end.
     """
 
     name: ClassVar[str] = "settling"
+    latents: ClassVar[int] = 1
+    signed: ClassVar[bool] = True
 
     def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
-        return torch.expm1(-8.0 * elapsed) / np.expm1(-8.0)
+        return torch.expm1(-6.0 * elapsed) / np.expm1(-6.0)
 
 
 LINKS: dict[str, type[Link]] = {

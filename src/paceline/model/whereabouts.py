@@ -154,12 +154,14 @@ class Whereabouts:
         task: its name.
         places: w.
         weights: of the places; they sum to one.
+        log_density: log p(w) p(runs | w) at each, up to a constant.
         models: one per place, conditioned on the task's runs so far.
     """
 
     task: str
     places: Float[Tensor, "n dims"]
     weights: Float[Tensor, "n"]
+    log_density: Float[Tensor, "n"]
     models: tuple[TraceModel, ...]
 
     @property
@@ -180,7 +182,7 @@ class Whereabouts:
 
     def point(self) -> TraceModel:
         """The model with the task at its most probable place of those that were tried."""
-        return self.models[int(self.weights.argmax())]
+        return self.models[int(self.log_density.argmax())]
 
     def sample(self, count: int, generator: torch.Generator) -> tuple[TraceModel, ...]:
         """Models by weight: each as often as its weight says, up to one (systematic resampling)."""
@@ -194,7 +196,8 @@ def unseen(model: TraceModel, task: str, measure: Measure, count: int, generator
     """What is known before the first run: the measure itself."""
     places = measure.draw(count, generator)
     models = tuple(model.with_task(task, w) for w in places)
-    return Whereabouts(task, places, torch.full((count,), 1 / count, dtype=torch.float64), models)
+    weights = torch.full((count,), 1 / count, dtype=torch.float64)
+    return Whereabouts(task, places, weights, measure.log_density(places), models)
 
 
 def located(
@@ -211,19 +214,20 @@ def located(
     base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
     proposals: list[Measure] = [measure]
     places, models = zeros(0, model.posterior.hyper.embedding.shape[1]), list[TraceModel]()
-    weights = torch.ones(0, dtype=torch.float64)
+    weights = log_density = zeros(0)
     with few_threads():
         for turn in range(rounds):
             if turn:
-                found = Whereabouts(task, places, weights, tuple(models))
+                found = Whereabouts(task, places, weights, log_density, tuple(models))
                 proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
             fresh = proposals[-1].draw(max(1, count // rounds), generator)
             models += [moved(base, w) for w in fresh]
             places = torch.cat([places, fresh])
             drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)
             bounds = tensor(np.array([model.bound for model in models]))
-            weights = torch.softmax(bounds + measure.log_density(places) - drawn_from, 0)
-    return Whereabouts(task, places, weights, tuple(models))
+            log_density = bounds + measure.log_density(places)
+            weights = torch.softmax(log_density - drawn_from, 0)
+    return Whereabouts(task, places, weights, log_density, tuple(models))
 
 
 def moved(model: TraceModel, w: Float[Tensor, "dims"]) -> TraceModel:

@@ -159,7 +159,7 @@ class NewTask(Strategy):
             best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
             reason = f"fork {best.id} ended best, at {best.final:.6g} over its last observations"
             known = self._known(history, self.space.intervals)
-            return Decision(winner=best.id, reasons=(reason, self._lies(known)), details=self._details(known, []))
+            return Decision(winner=best.id, reasons=(reason, self._lies(known)), details=self._details(known))
         if k < self.probe:
             return self._probing(history, k)
         since = {"universal": 0, "probe": self.probe, "dynamic": k}[self.how]
@@ -185,22 +185,22 @@ class NewTask(Strategy):
             for f in history.alive
             if best.fork and f.id not in going
         ]
-        return Decision(tuple(proposals), tuple(drops), reasons=tuple(reasons), details=self._details(known, proposals))
+        return Decision(tuple(proposals), tuple(drops), reasons=tuple(reasons), details=self._details(known))
 
     def _probing(self, history: History, k: int) -> Decision:
         """The next rate of the most informative beginning; found once, and the same each time it is asked for."""
         known = self._known(history, 0)
         t = self.thought
-        models = known.sample(2 * t.models, self._generator(0))
+        models = known.sample(2 * t.models, _generator(history, 0))
         mixture = Mixture(models, known.task, self.space)
         x, share = mixture.best_probe(
-            self.probe, draws=t.draws, grid=t.grid, sweeps=t.sweeps, generator=self._generator(1)
+            self.probe, draws=t.draws, grid=t.grid, sweeps=t.sweeps, generator=_generator(history, 1)
         )
         fork = history.alive[0] if history.alive else None
         proposals = [self._proposal(history, k, fork, float(x[k]), new=False, number=0)]  # others would only repeat it
         rates = ", ".join(f"{rate:.3g}" for rate in self.space.lr_range.from_unit(x.numpy()))
         reason = f"a probe at {rates}: {share:.0%} of what is uncertain about it is where the task lies"
-        return Decision(tuple(proposals), reasons=(reason,), details=self._details(known, proposals))
+        return Decision(tuple(proposals), reasons=(reason,), details=self._details(known))
 
     def _known(self, history: History, intervals: int) -> Whereabouts:
         """What the first so many intervals of all forks say about where the task lies."""
@@ -212,13 +212,15 @@ class NewTask(Strategy):
             if intervals and (cut := until(trace, end)) is not None
         ]
         if not runs:
-            return unseen(self.model, task, measure, self.thought.places, self._generator(2))
-        return located(self.model, task, runs, measure, self.thought.places, self._generator(3 + intervals))
+            return unseen(self.model, task, measure, self.thought.places, _generator(history, 2))
+        return located(self.model, task, runs, measure, self.thought.places, _generator(history, 3 + intervals))
 
     def _plan(self, history: History, known: Whereabouts, fork: Fork | None, since: int, number: int = 0) -> "Plan":
         """The best rates from change point `since` on, for the first fork or another."""
-        t, generator = self.thought, self._generator(20 + since)
-        models = known.sample(t.models, self._generator(40 + since)) if self.place == "posterior" else (known.point(),)
+        t, generator = self.thought, _generator(history, 20 + since)
+        models = (
+            known.sample(t.models, _generator(history, 40 + since)) if self.place == "posterior" else (known.point(),)
+        )
         trace = fork.trace if fork is not None and since else None
         while trace is not None and trace.steps[0] > self.space.change_points[since]:
             trace = trace.parent  # a clone that was made later, to go back
@@ -254,9 +256,6 @@ class NewTask(Strategy):
         alpha = first + (last - first) * done / max(self.space.intervals - 1, 1)
         return alpha if fork == 0 else 0.05 + (alpha - 0.05 + 0.9 * fork / self.forks) % 0.9
 
-    def _generator(self, stream: int) -> torch.Generator:
-        return torch.Generator().manual_seed(1_000_003 * stream + 17)
-
     def _lies(self, known: Whereabouts) -> str:
         """Where the task lies, in words."""
         tasks, embedding = self.model.frame.tasks, self.model.posterior.hyper.embedding
@@ -264,7 +263,7 @@ class NewTask(Strategy):
         nearest = int(gaps.argmin())
         return f"{known.task} lies {float(gaps[nearest]):.2g} from {tasks[nearest]}, give or take {known.spread:.2g}"
 
-    def _details(self, known: Whereabouts, proposals: Sequence[Proposal]) -> dict[str, Any]:
+    def _details(self, known: Whereabouts) -> dict[str, Any]:
         """The embedding, and the new task in it, on the principal axes of the known tasks."""
         embedding = self.model.posterior.hyper.embedding.numpy()
         axes = canonical_axes(embedding)
@@ -296,6 +295,11 @@ class Plan:
     x: tuple[float, ...]
     score: float
     value: float
+
+
+def _generator(history: History, stream: int) -> torch.Generator:
+    """Randomness for one purpose at one decision: the same whenever it is asked for."""
+    return torch.Generator().manual_seed(1_000_003 * stream + history.goal.seed)
 
 
 def whole_intervals(space: Space, steps: int) -> int:
