@@ -9,7 +9,6 @@ quantiles, draws) works for it as it stands, because the likelihood sees a link 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -99,20 +98,6 @@ class Relaxing(Exponential):
 
     name: ClassVar[str] = "relaxing"
     signed: ClassVar[bool] = True
-
-
-class Settling(Link):
-    """f_1 (1 - e^-6t) / (1 - e^-6): most of the way soon, as after a change of the rate; f_1 is the whole increment.
-
-    One latent function, like the straight line, and as fast; where intervals are long, what counts is where they end.
-    """
-
-    name: ClassVar[str] = "settling"
-    latents: ClassVar[int] = 1
-    signed: ClassVar[bool] = True
-
-    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
-        return torch.expm1(-6.0 * elapsed) / np.expm1(-6.0)
 
 
 LINKS: dict[str, type[Link]] = {

@@ -109,8 +109,8 @@ class TraceModel:
             intervals: how many equal intervals, or the change points themselves; by default each run is cut where its
                 own schedule changes, and into twenty equal intervals where it does not.
             clock: "step", or "log" for a clock that starts at 1 % of the run.
-            link: "linear", "exponential", "power", "hyperbolic", or a `Link`; "signed", "settling" or "relaxing" for
-                traces that get worse where the rate rises.
+            link: "linear", "exponential", "power", "hyperbolic", or a `Link`; "signed" or "relaxing" for traces that
+                get worse where the rate rises.
             order: q, how many past intervals the next increment depends on: 1, 2 or 3.
             inducing: most inducing points; all intervals are, as long as there are no more than this.
             tasks: dimensions of the task embedding; None treats all traces as one task, 0 shares nothing.
