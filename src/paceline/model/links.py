@@ -100,9 +100,7 @@ class Relaxing(Exponential):
     signed: ClassVar[bool] = True
 
 
-LINKS: dict[str, type[Link]] = {
-    link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Settling, Relaxing)
-}
+LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Relaxing)}
 
 
 def link_of(link: "str | Link") -> Link:
