@@ -1,0 +1,166 @@
+"""Studies of the CIFAR-10 experiment: which there are, and how one is run, resumed and kept.
+
+A study is a folder under `runs/`; what is kept of it, journal and measured ends, goes to `results/cifar/`.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from benchmarks._report import machine
+from experiments._cifar_training import BATCH, Data, data, training, worth
+from paceline import tune
+from paceline.strategy import (
+    AutoLRS,
+    Dynamic,
+    FixedSchedules,
+    PopulationBasedBandits,
+    PopulationBasedTraining,
+    Strategy,
+)
+from paceline.study import Event, Observed, Study
+from paceline.study.study import checkpoint_path
+from paceline.traces import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
+from paceline.training import load_checkpoint
+
+EPOCHS = {20: 40, 56: 100}
+BOUNDS, PAPER_BOUNDS = (1e-5, 3e-2), (1e-5, 1e-2)
+FACTORS, PEAKS = (0.5, 0.63, 0.77, 0.9), (1e-3, 3e-3, 1e-2)
+
+
+class Method(NamedTuple):
+    """A strategy, the trace it follows and the bounds of its rates."""
+
+    make: Callable[[], Strategy]
+    trace: str = "validation loss"
+    lr: tuple[float, float] = BOUNDS
+
+
+def fixed(shapes: list[Shape], peaks: tuple[float, ...]) -> Method:
+    """Runs under fixed schedules; what they report is for the figures, they are measured at the end."""
+    pairs = [(shape, peak) for shape in shapes for peak in peaks]
+    bases, tops = tuple(shape for shape, _ in pairs), tuple(peak for _, peak in pairs)
+    return Method(lambda: FixedSchedules(bases, len(pairs), peaks=tops), "batches")
+
+
+def horizon(trace: str, **settings: Any) -> Method:
+    """Our default, with settings."""
+    return Method(lambda: Dynamic.horizon(**settings), trace)
+
+
+def greedy(**settings: Any) -> Method:
+    """The paper's Algorithm 1: five forks, twenty intervals, linear link, the loss of the batches every 50 steps."""
+    return Method(lambda: Dynamic.greedy(**settings), "batches", PAPER_BOUNDS)
+
+
+def decays(peak: float) -> Method:
+    """Exponential decays by a factor per tenth of the run: per 10 epochs, where there are 100 as in the paper."""
+    return fixed([Exponential(factor**10) for factor in FACTORS], (peak,))
+
+
+FIXED: dict[str, Method] = {
+    "constant": fixed([Constant()], tuple(10 ** (-5 + 0.75 * i) for i in range(5))),
+    "exponential 1e-4": decays(1e-4),
+    "exponential 1e-3": decays(1e-3),
+    "exponential 1e-2": decays(1e-2),
+    "cosine": fixed([Cosine()], PEAKS),
+    "linear": fixed([Linear()], PEAKS),
+    "one-cycle": fixed([OneCycle()], (3e-3, 1e-2, 3e-2)),  # its best peak is higher than the others'
+    "warmup-stable-decay": fixed([WarmupStableDecay()], PEAKS),
+}
+ADAPTIVE: dict[str, Method] = {
+    "greedy": greedy(),
+    **{
+        f"horizon {cost:g}, {trace}": horizon(trace, cost=cost)
+        for cost in (1.5, 2.3, 3.2, 5)
+        for trace in ("training loss", "validation loss", "validation error")
+    },
+    **{
+        f"horizon {cost:g}, {trace}, one-cycle": horizon(trace, cost=cost, base=OneCycle())
+        for cost in (2.3, 5)
+        for trace in ("validation loss", "validation error")
+    },
+    "PBT": Method(PopulationBasedTraining),
+    "PB2": Method(PopulationBasedBandits),
+    "AutoLRS": Method(lambda: AutoLRS(cost=5), "batches"),  # its trials are short, and want many observations
+    "greedy, keep each": greedy(keep_each=True),
+    "greedy, d = 10": greedy(intervals=10),
+    "greedy, d = 40": greedy(intervals=40),
+    "greedy, q = 2": greedy(order=2),
+    "greedy, q = 3": greedy(order=3),
+}
+METHODS = {**FIXED, **ADAPTIVE}
+
+
+class Unit(NamedTuple):
+    """One study."""
+
+    depth: int
+    method: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """For a folder."""
+        return f"resnet{self.depth}/{self.method.replace(', ', '-').replace(' = ', '').replace(' ', '-')}-{self.seed}"
+
+
+def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epochs: int | None = None) -> None:
+    """Run a study, or what is left of it, and keep its journal and what its finished forks are worth."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    given, method = given or data(device), METHODS[unit.method]
+    epoch = len(given.train.y) // BATCH
+    steps = (epochs or EPOCHS[unit.depth]) * epoch
+    folder = runs / unit.name
+    folder.mkdir(parents=True, exist_ok=True)
+    ends = folder / "ends.jsonl"
+
+    def measure(event: Event) -> None:
+        if isinstance(event, Observed) and event.stop == steps:
+            state = load_checkpoint(checkpoint_path(folder, event.fork, steps))
+            with ends.open("a") as file:
+                file.write(json.dumps({"fork": event.fork, **worth(state, given, unit.depth)}) + "\n")
+
+    every = 50 if method.trace == "batches" else max(1, steps // 60)
+    make = partial(training, given, unit.depth, unit.seed, method.trace, every)
+    runner, began = "streams" if device == "cuda" else "local", time.perf_counter()
+    found = tune(
+        make,
+        steps=steps,
+        lr=method.lr,
+        strategy=method.make(),
+        study=folder,
+        seed=unit.seed,
+        runner=runner,
+        on_event=measure,
+    )
+    study = Study.open(folder)
+    row = {
+        **unit._asdict(),
+        "trace": method.trace,
+        "lr": method.lr,
+        "steps": steps,
+        "cost": sum(_taken(report) for report in study.reports) / steps,
+        "winner": found.fork,
+        "of": found.of,
+        "ends": {end["fork"]: end for end in map(json.loads, ends.read_text().splitlines())},
+        "seconds": {"wall": time.perf_counter() - began, **found.seconds},
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "machine": machine(),
+    }
+    target = results / unit.name
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("study.json", "journal.jsonl"):
+        shutil.copy(folder / name, target)
+    (target / "row.json").write_text(json.dumps(row, indent=1) + "\n")
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _taken(report: Any) -> int:
+    return (report.stop if isinstance(report, Observed) else report.step) - report.start
