@@ -46,7 +46,7 @@ def fixed(shapes: list[Shape], peaks: tuple[float, ...]) -> Method:
     """Runs under fixed schedules; what they report is for the figures, they are measured at the end."""
     pairs = [(shape, peak) for shape in shapes for peak in peaks]
     bases, tops = tuple(shape for shape, _ in pairs), tuple(peak for _, peak in pairs)
-    return Method(lambda: FixedSchedules(bases, len(pairs), peaks=tops), "batches")
+    return Method(lambda: FixedSchedules(bases, len(pairs), peaks=tops, intervals=20), "batches")
 
 
 def horizon(trace: str, **settings: Any) -> Method:

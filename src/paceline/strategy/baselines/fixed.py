@@ -19,16 +19,21 @@ class FixedSchedules(Strategy):
         runs: how many runs.
         search: "grid" spreads peaks over the bounds, "random" draws them (log-uniformly) and the shape.
         peaks: the peaks themselves, in place of a search.
+        intervals: how often runs are saved on the way, so that a study that is cut off loses little; nothing is decided
+            there.
     """
 
     bases: tuple[Shape, ...]
     runs: int = 1
     search: Literal["grid", "random"] = "grid"
     peaks: tuple[float, ...] = ()
+    intervals: int = 10
 
     def __post_init__(self) -> None:
         if self.runs < 1 or not self.bases:
             raise InputError(f"expected at least one run of at least one base, got {self.runs} of {len(self.bases)}")
+        if self.intervals < 1:
+            raise InputError(f"intervals must be at least 1, got {self.intervals}: runs are saved at the end of each")
 
     def objective(self, objective: Objective) -> Objective:
         """Runs are judged by the raw weights that a user would keep."""
@@ -41,7 +46,8 @@ class FixedSchedules(Strategy):
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
         bases = [base.to_json() for base in self.bases]
-        return {"strategy": "fixed", "bases": bases, "runs": self.runs, "search": self.search, "peaks": self.peaks}
+        others = {name: getattr(self, name) for name in ("runs", "search", "peaks", "intervals")}
+        return {"strategy": "fixed", "bases": bases, **others}
 
     def schedules(self, goal: Goal) -> list[Schedule]:
         """The schedules that are run."""
@@ -59,12 +65,20 @@ class FixedSchedules(Strategy):
 
     def propose(self, history: History) -> Decision:
         """All runs at once, then the best."""
-        goal = history.goal
+        goal, done = history.goal, history.round
+        points = np.linspace(0, goal.steps, min(self.intervals, goal.steps) + 1).astype(int).tolist()
         if not history.forks:
-            schedules = self.schedules(goal)
-            proposals = tuple(Proposal(i, None, 0, goal.steps, s, 1) for i, s in enumerate(schedules))
+            schedules = [Schedule(s.multipliers, [0, points[1]], s.steps, s.base) for s in self.schedules(goal)]
+            proposals = tuple(Proposal(i, None, 0, points[1], s, 1) for i, s in enumerate(schedules))
             return Decision(proposals, reasons=(f"{len(proposals)} runs under fixed schedules",))
         ranked = history.ranked()
         if not ranked:
             return Decision(reasons=("every run failed: lower the upper bound of the rate",))
+        if done < len(points) - 1:
+            start, stop = points[done : done + 2]
+            going = sorted(ranked, key=lambda fork: fork.id)
+            proposals = tuple(
+                Proposal(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), done + 1) for f in going
+            )
+            return Decision(proposals, reasons=(f"{len(going)} runs go on",))
         return Decision(winner=ranked[0].id, reasons=(f"run {ranked[0].id} ended best, at {ranked[0].recent():.6g}",))
