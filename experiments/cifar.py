@@ -16,6 +16,7 @@ import time
 import traceback
 from pathlib import Path
 
+from benchmarks._report import print_results
 from experiments._cifar_studies import METHODS, Unit, run
 
 RESULTS = Path(__file__).parent / "results" / "cifar"
@@ -57,6 +58,25 @@ def complete(todo: list[Unit], runs: Path, results: Path, *, jobs: int, limit: f
         queue.cancel_join_thread()
 
 
+def show(results: Path) -> None:
+    """Tables and figures of what is there."""
+    from experiments import _cifar_figures as figures
+    from experiments import _cifar_report as report
+
+    for depth in (20, 56):
+        studies = report.kept(results, depth)
+        if not studies:
+            continue
+        groups = report.grouped(report.ends(studies))
+        print(f"ResNet-{depth}, {studies[0].row['device']}; {studies[0].row['machine']}\n")
+        report.print_ends(groups)
+        print()
+        report.print_bars(groups, depth)
+        print()
+        figures.draw(studies, groups, results, depth)
+    print_results()
+
+
 def main() -> None:
     """Run, or show."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -67,7 +87,11 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=float("inf"), help="stop after this many seconds")
     parser.add_argument("--runs", type=Path, default=Path("runs") / "cifar", help="where studies go on")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where finished ones are kept")
+    parser.add_argument("--show", action="store_true", help="only print tables and draw figures of what is there")
     asked = parser.parse_args()
+    if asked.show:
+        show(asked.results)
+        return
     unknown = sorted(set(asked.method) - set(METHODS))
     if unknown:
         sys.exit(f"no such method: {', '.join(unknown)}; there are {', '.join(METHODS)}")

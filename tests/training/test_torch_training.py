@@ -77,6 +77,13 @@ def test_without_evaluate_a_resumed_run_observes_what_one_that_goes_on_does(paus
     assert run(first, 20) == run(second, 20)
 
 
+def test_the_last_mean_loss_of_an_interval_is_never_of_a_few_batches_only() -> None:
+    assert [step for step, _ in run(make(evaluate=False, every=5), 17)] == [5, 10, 17]
+    assert [step for step, _ in run(make(evaluate=False, every=5), 18)] == [5, 10, 15, 18]
+    assert [step for step, _ in run(make(evaluate=False, every=5), 2)] == [2]
+    assert [step for step, _ in run(make(every=5), 17)] == [0, 5, 10, 15, 17]
+
+
 def test_training_leaves_the_global_random_state_alone() -> None:
     before = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
     training = make()
@@ -109,8 +116,8 @@ def test_the_average_reaches_back_over_a_share_of_the_steps() -> None:
 
 
 def test_without_evaluate_it_reports_the_training_loss_and_that_of_the_average() -> None:
-    observed = run(make(evaluate=False), 12)
-    assert [step for step, _ in observed] == [5, 10, 12]
+    observed = run(make(evaluate=False), 13)
+    assert [step for step, _ in observed] == [5, 10, 13]
     assert all(set(value) == {"raw", "averaged"} for _, value in observed)
     assert [set(value) for _, value in run(make(evaluate=False, average=None), 5)] == [{"raw"}]
 

@@ -109,9 +109,15 @@ class TorchTraining:
         return loss.detach().float()  # left where it is: the host need not wait for it
 
     def next_observed(self, schedule: Schedule, stop: int) -> int:
-        """The step of the next observation: a multiple of `every`, or `stop`."""
+        """The step of the next observation: a multiple of `every`, or `stop`.
+
+        Forks are compared by their last observation, so it is never the mean loss of a few batches only: where less
+        than half of `every` would be left to `stop`, that is part of it.
+        """
         every = self.every or max(1, schedule.steps // 200)
-        return min(stop, (self.done // every + 1) * every)
+        target = (self.done // every + 1) * every
+        left = stop - target
+        return stop if left < (every / 2 if self.evaluate is None else 0) else min(stop, target)
 
     @torch.no_grad()
     def _evaluated(self) -> dict[str, float]:

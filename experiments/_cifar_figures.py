@@ -1,0 +1,136 @@
+"""Figures of `experiments.cifar`, from the journals of its studies alone.
+
+`algorithm1`: rates and traces of the paper's algorithm (fig:resnet-learning-rates); `horizon`: the same run under ours;
+`forecasts`: what was forecast at each decision and what happened; `cost`: what all methods end at, against their cost.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from experiments._cifar_report import End, Kept, is_fixed, mean
+from experiments._style import GREY, OKABE, drawing, save
+from paceline.study import Decided, Observed
+from paceline.views.data import ForkView, StudyView, read
+
+KINDS = {"horizon": ("#0072B2", "o"), "greedy": ("#D55E00", "s"), "PBT": ("#CC79A7", "D"), "PB2": ("#E69F00", "P")}
+SPIKE = 1.5  # a fork whose interval ends this many times above its start has failed, as the tuner judges it
+
+
+def draw(studies: Sequence[Kept], groups: dict[str, dict[int, End]], folder: Path, depth: int) -> None:
+    """All figures whose studies are there."""
+    first = {one.row["method"]: one for one in studies if one.row["seed"] == 0}
+    epoch = 45_000 // 128
+    with drawing():
+        if "greedy" in first:
+            view, fixed = read(first["greedy"].study.events), first.get("constant")
+            save(tuned(view, fixed, epoch, "training loss of batches"), folder / f"algorithm1_{depth}.png")
+            save(forecasts(first["greedy"], epoch), folder / f"forecasts_{depth}.png")
+        if (ours := first.get("horizon 2.3, validation error")) is not None:
+            save(tuned(read(ours.study.events), None, epoch, "validation error"), folder / f"horizon_{depth}.png")
+        save(costs(groups, depth), folder / f"cost_{depth}.png")
+
+
+def tuned(view: StudyView, fixed: Kept | None, epoch: int, value: str) -> plt.Figure:
+    """Traces over rates, on one axis of time: forks in colour, the run that came of them in black."""
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.4, 4.6), sharex=True, height_ratios=[3, 2])
+    if fixed is not None:
+        _baselines(top, bottom, fixed, epoch)
+    lives = _intervals(view)
+    for fork, start, stop in lives:
+        steps, values = _within(view, fork, start, stop)
+        failed = fork.state == "failed" or (len(values) > 1 and values[-1] > SPIKE * values[0])
+        style = {"color": OKABE[fork.fork % 5], "linewidth": 0.7, "linestyle": "--" if failed else "-"}
+        top.plot(np.array(steps) / epoch, values, alpha=0.8, **style)
+        at = np.linspace(start, stop - 1, 400)
+        bottom.plot(at / epoch, fork.schedule(at), **{**style, "linewidth": 1.2})
+    best = view.best
+    assert best is not None
+    steps, columns = view.whole_run(best.fork)
+    top.plot(np.array(steps) / epoch, columns[view.of], color="black", linewidth=1.1, label="the run that came of it")
+    at = np.linspace(0, view.steps - 1, 1000)
+    bottom.plot(at / epoch, best.schedule(at), color="black", linewidth=1.1)
+    top.set(yscale="log", ylabel=value if view.of == "raw" else f"{value},\naveraged weights")
+    lowest, highest = bottom.get_ylim()
+    bottom.set(yscale="log", ylabel="learning rate", xlabel="epoch", ylim=(max(lowest, 3e-6), 2 * highest))
+    bottom.set_xlim(0, view.steps / epoch)
+    top.legend(loc="upper right")
+    figure.align_ylabels()
+    return figure
+
+
+def _intervals(view: StudyView) -> list[tuple[ForkView, int, int]]:
+    """Each fork with where it began and stopped."""
+    return [(fork, fork.start, fork.step) for fork in view.forks if fork.step > fork.start]
+
+
+def _within(view: StudyView, fork: ForkView, start: int, stop: int) -> tuple[list[int], list[float]]:
+    """What a fork observed, beginning with the value of the run that it was cloned from."""
+    steps, columns = view.whole_run(fork.fork)
+    column = columns[view.of]
+    before = max((step for step in steps if step <= start), default=start)
+    pairs = [(s, v) for s, v in zip(steps, column, strict=True) if before <= s <= stop]
+    return [s for s, _ in pairs], [v for _, v in pairs]
+
+
+def _baselines(top: Axes, bottom: Axes, fixed: Kept, epoch: int) -> None:
+    """Runs at constant rates, dotted."""
+    for fork in read(fixed.study.events).forks:
+        top.plot(np.array(fork.steps) / epoch, fork.values["raw"], ":", color=GREY, linewidth=0.8)
+        rate = fork.multiplier
+        at = (fork.steps[-1] / epoch, fork.values["raw"][-1])
+        look = {"fontsize": 6, "color": "0.4", "va": "center", "annotation_clip": False}
+        top.annotate(f"{rate:.2g}", at, xytext=(2, 0), textcoords="offset points", **look)
+        bottom.axhline(rate, linestyle=":", color=GREY, linewidth=0.8)
+
+
+def forecasts(one: Kept, epoch: int) -> plt.Figure:
+    """Median and 90 % band of where each fork would end its next interval, and where it did."""
+    bands, seen = dict[tuple[int, int], tuple[float, float, float]](), dict[tuple[int, int], float]()
+    for event in one.study.events:
+        if isinstance(event, Decided):
+            for f in event.details.get("forecast", []):
+                bands[int(f["fork"]), int(f["steps"][-1])] = (f["low"][-1], f["median"][-1], f["high"][-1])
+        elif isinstance(event, Observed):
+            seen[event.fork, event.stop] = event.values["raw"][-1]
+    keys = sorted(set(bands) & set(seen), key=lambda key: (key[1], key[0]))
+    low, median, high = np.array([bands[key] for key in keys]).T
+    actual, at = np.array([seen[key] for key in keys]), np.array([stop for _, stop in keys]) / epoch
+    inside = (low <= actual) & (actual <= high)
+    figure, axis = plt.subplots(figsize=(6.4, 2.8))
+    places = at + np.tile(np.linspace(-0.35, 0.35, 5), len(at))[: len(at)] * (at[-1] - at[0]) / 40
+    axis.vlines(places, low, high, color=OKABE[0], linewidth=1.4, alpha=0.45, label="90 % band of the forecast")
+    axis.plot(places, median, "_", color=OKABE[0], markersize=4, label="median")
+    axis.plot(places, actual, ".", color="black", markersize=3.5, label="what happened")
+    axis.set(xlabel="epoch at the end of the interval", ylabel="training loss of batches", yscale="log")
+    axis.set_title(f"{inside.sum()} of {len(inside)} within the band")
+    axis.legend(ncols=3, loc="upper right")
+    return figure
+
+
+def costs(groups: dict[str, dict[int, End]], depth: int) -> plt.Figure:
+    """Training loss and test accuracy against cost; fixed schedules as one cloud at cost 1."""
+    figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.0))
+    for axis, measure, scale in zip(axes, ("training loss", "test accuracy"), (1.0, 100.0), strict=True):
+        for name, seeds in groups.items():
+            value = scale * mean(seeds, measure)
+            if is_fixed(seeds):
+                axis.plot(1.0, value, "_", color="0.5", markersize=9)
+                continue
+            kind = next((k for k in KINDS if name.startswith(k)), "")
+            colour, marker = KINDS.get(kind, ("#000000", "x"))
+            filled = "none" if "one-cycle" in name else colour
+            cost = np.mean([end.cost for end in seeds.values()])
+            axis.plot(cost, value, marker, color=colour, markerfacecolor=filled, markersize=5)
+        axis.set(xlabel="cost: steps of all forks, in runs", ylabel=measure + (" (%)" if scale > 1 else ""))
+    axes[0].set_yscale("log")
+    low = min(100 * mean(s, "test accuracy") for s in groups.values() if not is_fixed(s))
+    axes[1].set_ylim(low - 4, None)
+    handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=k) for k, (c, m) in KINDS.items()]
+    handles.append(plt.Line2D([], [], linestyle="", marker="_", color="0.5", label="a fixed schedule"))
+    axes[0].legend(handles=handles, fontsize=7)
+    figure.suptitle(f"ResNet-{depth}, raw weights", fontsize=8)
+    return figure

@@ -1,0 +1,160 @@
+"""Tables of the CIFAR-10 experiment, from what is kept of its studies."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from math import comb
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks._report import result, table
+from experiments._cifar_studies import FIXED
+from paceline.study import Study
+from paceline.traces import Schedule
+
+MEASURES = ("training loss", "validation loss", "validation error", "test accuracy")
+SIGN = {"training loss": 1, "validation loss": 1, "validation error": 1, "test accuracy": -1}
+
+
+class End(NamedTuple):
+    """What one run under a fixed schedule, or the winner of a study, is worth at its end."""
+
+    method: str
+    seed: int
+    cost: float
+    of: str
+    values: dict[str, dict[str, float]]
+
+    def value(self, measure: str, of: str = "raw") -> float:
+        """A measure of the raw or of the averaged weights."""
+        return self.values[of][measure]
+
+
+class Kept(NamedTuple):
+    """A study that is kept: its row, and where its journal is."""
+
+    row: dict[str, Any]
+    folder: Path
+
+    @property
+    def study(self) -> Study:
+        """Its journal."""
+        return Study.open(self.folder)
+
+
+def kept(results: Path, depth: int) -> list[Kept]:
+    """All studies of a network."""
+    paths = sorted((results / f"resnet{depth}").glob("*/row.json"))
+    return [Kept(json.loads(path.read_text()), path.parent) for path in paths]
+
+
+def name_of(schedule: Schedule) -> str:
+    """A fixed schedule in words."""
+    settings = schedule.base.to_json()
+    factor = f" x{settings['final'] ** 0.1:.2g}" if settings["name"] == "exponential" else ""
+    return f"{settings['name'].replace('_', '-')} {schedule.multipliers[-1]:.3g}{factor}"
+
+
+def ends(studies: Iterable[Kept]) -> list[End]:
+    """Every fixed schedule, and the winner of every other study."""
+    found = []
+    for row, folder in studies:
+        if row["method"] in FIXED:
+            names = {p.fork: name_of(p.schedule) for p in Study.open(folder).proposals}
+            found += [End(names[int(f)], row["seed"], 1.0, "raw", values) for f, values in row["ends"].items()]
+        else:
+            found.append(End(row["method"], row["seed"], row["cost"], row["of"], row["ends"][str(row["winner"])]))
+    return found
+
+
+def grouped(found: list[End]) -> dict[str, dict[int, End]]:
+    """By method, then by seed."""
+    groups = defaultdict[str, dict[int, End]](dict)
+    for end in found:
+        groups[end.method][end.seed] = end
+    return dict(groups)
+
+
+def is_fixed(seeds: dict[int, End]) -> bool:
+    """Whether a method is one fixed schedule."""
+    return next(iter(seeds.values())).cost == 1.0
+
+
+def mean(seeds: dict[int, End], measure: str, of: str = "raw") -> float:
+    """Over seeds."""
+    return float(np.mean([end.value(measure, of) for end in seeds.values()]))
+
+
+def best_fixed(groups: dict[str, dict[int, End]], measure: str, of: str = "raw") -> str:
+    """The fixed schedule that is best by a measure."""
+    names = [name for name, seeds in groups.items() if is_fixed(seeds)]
+    return min(names, key=lambda name: SIGN[measure] * mean(groups[name], measure, of))
+
+
+def paired(groups: dict[str, dict[int, End]], one: str, other: str, measure: str, of: str) -> np.ndarray:
+    """Differences on the seeds that both have."""
+    seeds = sorted(set(groups[one]) & set(groups[other]))
+    return np.array([groups[one][s].value(measure, of) - groups[other][s].value(measure, of) for s in seeds])
+
+
+def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> float:
+    """Runs of a random choice of the fixed schedules, the best on validation kept, that reach a test accuracy.
+
+    E[accuracy of the best of k] = sum_r C(n - r, k - 1) / C(n, k) accuracy_r, with schedules ranked r = 1..n on
+    validation; not a number where not even all of them reach it.
+    """
+    runs = [seeds[seed] for seeds in groups.values() if is_fixed(seeds) and seed in seeds]
+    ranked = sorted(runs, key=lambda end: end.value("validation error"))
+    tested, n = [end.value("test accuracy") for end in ranked], len(runs)
+    for k in range(1, n + 1):
+        chances = [comb(n - r, k - 1) / comb(n, k) for r in range(1, n + 1)]
+        if np.dot(chances, tested) >= accuracy:
+            return k
+    return np.nan
+
+
+def with_spread(values: list[float], scale: float, digits: int) -> str:
+    """Mean, and the standard error where there are several."""
+    scaled = scale * np.array(values)
+    error = f" +- {scaled.std(ddof=1) / len(scaled) ** 0.5:.{digits}f}" if len(scaled) > 1 else ""
+    return f"{scaled.mean():.{digits}f}{error}"
+
+
+def print_ends(groups: dict[str, dict[int, End]]) -> None:
+    """All methods, best on the test set first; raw / averaged weights."""
+    lines = []
+    for name, seeds in sorted(groups.items(), key=lambda item: -mean(item[1], "test accuracy")):
+        cells = []
+        for measure in MEASURES:
+            scale, digits = (100, 2) if measure in ("validation error", "test accuracy") else (1, 4)
+            texts = [
+                with_spread([end.value(measure, of) for end in seeds.values()], scale, digits)
+                for of in ("raw", "averaged")
+            ]
+            cells.append(" / ".join(texts))
+        cost = np.mean([end.cost for end in seeds.values()])
+        lines.append([name, f"{cost:.2f}", len(seeds), *cells])
+    print(table(["method", "cost", "seeds", *MEASURES], lines))
+
+
+def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
+    """The two bars, and what a grid search would cost."""
+    lowest, safest = best_fixed(groups, "training loss"), best_fixed(groups, "validation error")
+    lines = []
+    for name, seeds in groups.items():
+        if is_fixed(seeds) or not name.startswith(("horizon", "greedy", "P", "Auto")):
+            continue
+        ratio = paired(groups, name, lowest, "training loss", "raw")
+        gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged")}
+        if not len(ratio):
+            continue
+        costs = [grid_cost(groups, end.value("test accuracy"), seed) for seed, end in seeds.items()]
+        texts = [with_spread(list(gain), 1, 2) for gain in gains.values()]
+        lines.append([name, with_spread(list(ratio), 1, 4), *texts, " ".join(f"{c:g}" for c in costs)])
+        key = f"resnet{depth}_{name.replace(', ', '_').replace(' ', '_')}"
+        result(f"{key}_training_loss_above_best_fixed", float(ratio.mean()))
+        result(f"{key}_test_points_above_validation_best", float(gains["raw"].mean()))
+    header = ["method", f"training loss above {lowest}", f"test points above {safest}, raw", "averaged"]
+    print(table([*header, "same from a grid of"], lines))
