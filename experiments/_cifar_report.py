@@ -158,3 +158,43 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
         result(f"{key}_test_points_above_validation_best", float(gains["raw"].mean()))
     header = ["method", f"training loss above {lowest}", f"test points above {safest}, raw", "averaged"]
     print(table([*header, "same from a grid of"], lines))
+
+
+def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[list[str]]:
+    """What the paper says of its algorithm, and what we find: raw training loss, mean over the seeds there are."""
+    if "greedy" not in groups:
+        return []
+    own = mean(groups["greedy"], "training loss")
+    losses = {name: mean(seeds, "training loss") for name, seeds in groups.items()}
+    constants = {name: loss for name, loss in losses.items() if name.startswith("constant")}
+    decays = sorted(loss for name, loss in losses.items() if name.startswith("exponential"))
+    lines = []
+    if constants:
+        best = min(constants, key=lambda name: constants[name])
+        said = "holds" if own < constants[best] else "does not hold"
+        lines.append(["beats every constant rate", said, f"{own:.4f} against {constants[best]:.4f} ({best})"])
+    if len(decays) >= 5:
+        better = sum(loss < own for loss in decays)
+        said = "holds" if better <= 1 else "does not hold"
+        lines.append(["beats all decays but one", said, f"{better} of {len(decays)} decays end lower"])
+        chance = 1 - comb(len(decays) - better, 5) / comb(len(decays), 5)
+        said = "holds" if chance > 0.5 else "does not hold"
+        lines.append(
+            ["five decays might outperform it", said, f"five at random do so {100 * chance:.0f} % of the time"]
+        )
+    took = [one.row["seconds"] for one in studies if one.row["method"] == "greedy"]
+    share = 100 * np.mean([seconds["decide"] / seconds["wall"] for seconds in took])
+    said = "holds" if share < 5 else "does not hold"
+    lines.append(["negligible overhead of the tuner", said, f"{share:.1f} % of the time goes into decisions"])
+    for words, names in (
+        ("duplicating the best beats keeping each run", ["greedy, keep each"]),
+        ("d = 20 intervals are a good choice", ["greedy, d = 10", "greedy, d = 40"]),
+        ("q = 1 is enough", ["greedy, q = 2", "greedy, q = 3"]),
+    ):
+        there = [name for name in names if name in groups]
+        if there:
+            gaps = {name: paired(groups, name, "greedy", "training loss", "raw") for name in there}
+            said = "holds" if all(gap.mean() > 0 for gap in gaps.values()) else "does not hold"
+            found = "; ".join(f"{name}: {with_spread(list(gap), 1, 4)} above" for name, gap in gaps.items())
+            lines.append([words, said, found])
+    return lines

@@ -16,7 +16,7 @@ import time
 import traceback
 from pathlib import Path
 
-from benchmarks._report import print_results
+from benchmarks._report import print_results, table
 from experiments._cifar_studies import METHODS, Unit, run
 
 RESULTS = Path(__file__).parent / "results" / "cifar"
@@ -72,6 +72,8 @@ def show(results: Path) -> None:
         report.print_ends(groups)
         print()
         report.print_bars(groups, depth)
+        print()
+        print(table(["the paper says of its algorithm", "verdict", "measured"], report.claims(groups, studies)))
         print()
         figures.draw(studies, groups, results, depth)
     print_results()

@@ -1,0 +1,72 @@
+"""The CIFAR-10 experiment on a handful of made-up images, and its tables from the results that are kept."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks._report import table
+from experiments import _cifar_report as report
+from experiments._cifar_studies import METHODS, Unit, run
+from experiments._cifar_training import PENALTY, Data, Images, network, training
+from experiments.cifar import RESULTS
+
+
+def images(count: int, seed: int) -> Images:
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(10, (count,), generator=generator)
+    return Images(torch.randn(count, 3, 8, 8, generator=generator) + 0.3 * y[:, None, None, None], y)
+
+
+@pytest.fixture(scope="module")
+def few() -> Data:
+    return Data(images(256, 0), images(64, 1), images(64, 2))
+
+
+def test_a_study_keeps_its_journal_and_what_every_schedule_is_worth(few: Data, tmp_path: Path) -> None:
+    unit = Unit(8, "exponential 1e-3", 0)
+    run(unit, tmp_path / "runs", tmp_path / "results", few, epochs=10)
+    studies = report.kept(tmp_path / "results", 8)
+    assert [one.row["method"] for one in studies] == ["exponential 1e-3"]
+    groups = report.grouped(report.ends(studies))
+    assert sorted(groups) == [f"exponential 0.001 x{factor}" for factor in (0.5, 0.63, 0.77, 0.9)]
+    assert studies[0].row["cost"] == 4.0
+    assert all(0 <= seeds[0].value("test accuracy", of) <= 1 for seeds in groups.values() for of in ("raw", "averaged"))
+    assert not list((tmp_path / "runs").rglob("*.pt"))
+
+
+def test_within_a_seed_runs_are_the_same_and_only_kernels_are_penalised(few: Data) -> None:
+    one, other = (training(few, 8, 3, "batches", 50) for _ in range(2))
+    for a, b in zip(one.model.parameters(), other.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    kernels, others = one.optimizer.param_groups
+    assert kernels["weight_decay"] == 2 * PENALTY
+    assert others["weight_decay"] == 0
+    assert {p.ndim for p in kernels["params"]} == {4}
+    assert sum(p.numel() for group in (kernels, others) for p in group["params"]) == sum(
+        p.numel() for p in network(8, 3).parameters()
+    )
+
+
+def test_the_price_of_a_grid_is_that_of_the_best_of_so_many_on_validation() -> None:
+    def end(error: float, accuracy: float) -> dict[int, report.End]:
+        values = {"raw": {"validation error": error, "test accuracy": accuracy}}
+        return {0: report.End("", 0, 1.0, "raw", values)}
+
+    groups = {"a": end(0.1, 0.9), "b": end(0.2, 0.8), "c": end(0.3, 0.7)}
+    assert report.grid_cost(groups, 0.79, 0) == 1  # the mean of all three is 0.8
+    assert report.grid_cost(groups, 0.86, 0) == 2  # (2 * 0.9 + 0.8) / 3 = 0.867
+    assert report.grid_cost(groups, 0.9, 0) == 3
+    assert not report.grid_cost(groups, 0.91, 0) <= 3
+
+
+def test_every_method_has_a_strategy_and_tables_are_made_of_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert all(method.make().to_json() for method in METHODS.values())
+    studies = report.kept(RESULTS, 20)
+    groups = report.grouped(report.ends(studies))
+    report.print_ends(groups)
+    report.print_bars(groups, 20)
+    print(table(["claim", "verdict", "measured"], report.claims(groups, studies)))
+    said = capsys.readouterr().out
+    assert "beats every constant rate" in said
+    assert all(name in said for name in groups)
