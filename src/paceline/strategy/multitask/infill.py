@@ -17,6 +17,7 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.model.linalg import few_threads
+from paceline.strategy.ascent import ascend
 from paceline.strategy.multitask.criterion import Criterion, Linearised
 from paceline.strategy.multitask.optimistic import best_schedules
 from paceline.strategy.multitask.space import Run, Space, as_floats
@@ -126,7 +127,7 @@ def next_run(
         if of is None:
             owners = numbers.repeat_interleave(effort.starts)
             begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
-            x = descend(rough, begin, owners, effort.moves)
+            x = ascend(lambda x: rough.gain(x, owners), begin, effort.moves, rate=0.08, directions=True)
         else:
             owners = torch.tensor([model.frame.tasks.index(of)])
             x = reference[numbers == owners]
@@ -159,23 +160,3 @@ def screened(
             gain = criterion.gain(x, task.expand(len(x)))
         found.append(x[gain.topk(effort.starts).indices])
     return torch.cat(found)
-
-
-def descend(
-    criterion: Criterion, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"], moves: int
-) -> Float[Tensor, "candidates intervals"]:
-    """Each candidate moved down the criterion inside [0, 1], all at once: the best place each has been."""
-    x = x.detach().clone().requires_grad_()
-    optimiser = torch.optim.Adam([x], lr=0.08, betas=(0.8, 0.95))
-    best, lowest = x.detach().clone(), torch.full((len(x),), torch.inf, dtype=torch.float64)
-    for _ in range(moves):
-        value = -criterion.gain(x, tasks)
-        lower = value.detach() < lowest
-        best, lowest = torch.where(lower[:, None], x.detach(), best), torch.minimum(lowest, value.detach())
-        (x.grad,) = torch.autograd.grad(value.sum(), x)
-        # candidates differ in how much they can gain: only directions are compared
-        x.grad = x.grad / x.grad.square().sum(1, keepdim=True).sqrt().clamp_min(1e-300)
-        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
-        with torch.no_grad():
-            x.clamp_(0, 1)
-    return best

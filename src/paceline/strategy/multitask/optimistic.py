@@ -16,6 +16,7 @@ from torch import Tensor
 from paceline.model import TraceModel
 from paceline.model.linalg import normal_quantile, zeros
 from paceline.model.paths import Normals
+from paceline.strategy.ascent import ascend
 
 
 def final_quantiles(
@@ -106,7 +107,7 @@ def best_schedules(
             around = reach * torch.linspace(-1, 1, grid, dtype=torch.float64)
             x = sweep(x, (x[:, :, None] + around).clamp(0, 1), whole=True)
             reach /= 2.5
-    return climbed(model, alpha, x, numbers, lengths, normals, moves) if moves else x
+    return climbed(model, alpha, x, numbers, lengths, normals, moves)
 
 
 def climbed(
@@ -118,23 +119,11 @@ def climbed(
     normals: Normals,
     moves: int,
 ) -> Float[Tensor, "tasks intervals"]:
-    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value: the best place it has been.
+    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value."""
+    order, both = normal_quantile(alpha), normals.joined(normals.opposite()).for_each(len(x))
 
-    Rates of neighbouring intervals can stand in for each other, and sweeps over one at a time stop on such ridges.
-    """
-    order = normal_quantile(alpha)
-    both = normals.joined(normals.opposite()).for_each(len(x))
-    x = x.clone().requires_grad_()
-    optimiser = torch.optim.Adam([x], lr=0.05, betas=(0.8, 0.95))
-    best, highest = x.detach().clone(), torch.full((len(x),), -torch.inf, dtype=torch.float64)
-    for _ in range(moves):
-        with torch.enable_grad():
-            final = model.draw_new(x.T[..., None], tasks[:, None], both, lengths).values[..., -1]
-            score = final.mean(1) + order * final.std(1)
-        higher = score.detach() > highest
-        best, highest = torch.where(higher[:, None], x.detach(), best), torch.maximum(highest, score.detach())
-        (x.grad,) = torch.autograd.grad(-score.sum(), x)
-        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
-        with torch.no_grad():
-            x.clamp_(0, 1)
-    return best
+    def score(x: Float[Tensor, "tasks intervals"]) -> Float[Tensor, "tasks"]:
+        final = model.draw_new(x.T[..., None], tasks[:, None], both, lengths).values[..., -1]
+        return final.mean(1) + order * final.std(1)
+
+    return ascend(score, x, moves)

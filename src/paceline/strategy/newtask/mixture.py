@@ -10,6 +10,7 @@ from torch import Tensor
 from paceline.model import TraceModel
 from paceline.model.linalg import few_threads, normal_quantile, tensor
 from paceline.model.paths import Normals, Standing
+from paceline.strategy.ascent import ascend
 from paceline.strategy.multitask import Space
 from paceline.traces import Trace
 
@@ -55,9 +56,8 @@ class Mixture:
     ) -> tuple[Float[Tensor, "left"], float]:
         """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled.
 
-        Found in sweeps over its intervals, then by `climbs` gradient steps of all together, since rates of neighbouring
-        intervals can stand in for each other. `horizon` counts the intervals to look ahead; all that are left by
-        default.
+        Found in sweeps over its intervals, then by `climbs` gradient steps of all together. `horizon` counts the
+        intervals to look ahead; all that are left by default.
         """
         left = len(self.lengths) if horizon is None else min(horizon, len(self.lengths))
         normals = [Normals.of(self.models[0].link.latents, draws, left, generator) for _ in self.models]
@@ -97,21 +97,14 @@ class Mixture:
     def _climbed(
         self, x: Float[Tensor, "left"], deviations: float, normals: Sequence[Normals], climbs: int
     ) -> Float[Tensor, "left"]:
-        """x moved up mean + so many deviations of the final value: the best place it has been."""
-        x = x.clone().requires_grad_()
-        optimiser = torch.optim.Adam([x], lr=0.05, betas=(0.8, 0.95))
-        best, highest = x.detach().clone(), -torch.inf
-        for _ in range(climbs):
-            with torch.enable_grad(), few_threads():
-                finals = self._finals(x, normals)
-                score = finals.mean() + deviations * finals.std()
-            if float(score.detach()) > highest:
-                best, highest = x.detach().clone(), float(score.detach())
-            (x.grad,) = torch.autograd.grad(-score, x)
-            optimiser.step()  # pyright: ignore[reportUnknownMemberType]
-            with torch.no_grad():
-                x.clamp_(0, 1)
-        return best
+        """x moved up mean + so many deviations of the final value."""
+
+        def score(x: Float[Tensor, "one left"]) -> Float[Tensor, "one"]:
+            finals = self._finals(x[0], normals)
+            return (finals.mean() + deviations * finals.std())[None]
+
+        with few_threads():
+            return ascend(score, x[None], climbs)[0]
 
     def _search(
         self, score: Score, normals: Sequence[Normals], left: int, grid: int, sweeps: int
