@@ -12,7 +12,7 @@ from paceline.model.paths import Normals
 from paceline.problems import DrawnFamily
 from paceline.strategy.multitask import Criterion, Effort, Family, Run, Space, best_schedules, first_runs
 from paceline.strategy.multitask.criterion import Linearised
-from paceline.strategy.multitask.optimistic import final_quantiles
+from paceline.strategy.prospect import Prospect
 from paceline.traces import LearningRateRange, WarmupStableDecay
 
 SPACE = Space(LearningRateRange(1e-4, 1e-1), steps=200, intervals=5)
@@ -129,7 +129,8 @@ def test_the_best_schedules_beat_random_ones(model: TraceModel) -> None:
             others = torch.rand(40, 5, generator=generator(3)).double()
             x = torch.cat([found[task : task + 1], others])
             with torch.no_grad():
-                score = final_quantiles(model, alpha, x, torch.full((41,), task), lengths, normals)
+                finals = Prospect(model, torch.full((41,), task), lengths, normals).finals(x)
+            score = torch.quantile(finals, alpha, dim=1)
             assert int((score > score[0]).sum()) <= 1
     assert bool(((found >= 0) & (found <= 1)).all())
 
