@@ -116,6 +116,15 @@ def test_decisions_say_why_and_what_is_expected(family: Study) -> None:
     assert len(again.events) == len(family.events)
 
 
+def test_the_optimistic_set_can_be_run_itself() -> None:
+    tuner = drive(make(None, infill="optimistic", initial=3, budget=5, batch=2))
+    tasks = {p.fork: list(NOISES)[p.task] for p in tuner.study.proposals}
+    rows = [row for decision in tuner.study.decisions for row in decision.details.get("infill", [])]
+    assert [row["rivals"] for row in rows] == [{tasks[row["fork"]]: row["after"]} for row in rows]
+    assert len(rows) == 2
+    assert list(tuner.study.answers) == list(NOISES)
+
+
 def test_a_study_is_read_back_as_the_family_that_made_it(family: Study) -> None:
     plan, traces = family_of(family.path)
     assert plan.tasks == tuple(NOISES)

@@ -145,8 +145,8 @@ def test_decisions_repeat_and_batches_differ() -> None:
     assert one.run != two.run
     assert two.before < one.before  # as if the first had been made
     assert one.after < one.before
-    assert len(one.rivals) == 3
-    assert min(one.rivals) == one.after
+    assert set(one.rivals) == set(TASKS)
+    assert min(one.rivals.values()) == one.rivals[one.run.task] == one.after
     (later,) = plan.propose(model, made, under_way=[one.run])
     assert later.before == pytest.approx(two.before, rel=0.5)
     assert later.run != one.run
@@ -160,7 +160,7 @@ def test_the_optimistic_set_can_be_run_itself() -> None:
     for choice in choices:
         task = model.frame.tasks.index(choice.run.task)
         assert choice.run.x == tuple(choice.reference[task].tolist())
-        assert choice.rivals == (choice.after,)
+        assert choice.rivals == {choice.run.task: choice.after}
     (next_one,) = plan.propose(model, [*made, replace(made[0], name="new")])
     assert next_one.run.task != made[0].task  # the task with fewest runs
     with pytest.raises(InputError, match='infill must be "variance" or "optimistic", got \'greedy\''):

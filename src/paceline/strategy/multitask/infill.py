@@ -70,7 +70,7 @@ class Choice:
         reference: the optimistic set, one x per task that can be run, in the order they were given in.
         before: J, in squared scaled units.
         after: E Jbar of the run.
-        rivals: the best E Jbar of each of these tasks that was considered.
+        rivals: the best E Jbar of each task that was considered, by its name.
         cost: intervals drawn for the decision.
     """
 
@@ -78,7 +78,7 @@ class Choice:
     reference: Float[Tensor, "tasks intervals"]
     before: float
     after: float
-    rivals: tuple[float, ...]
+    rivals: dict[str, float]
     cost: int
 
 
@@ -135,7 +135,7 @@ def next_run(
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[owners == m].min()) for m in numbers if m in owners)
+    rivals = {model.frame.tasks[m]: float(scores[owners == m].min()) for m in map(int, numbers) if m in owners}
     run = Run(model.frame.tasks[int(owners[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
