@@ -9,6 +9,7 @@ known beforehand and reported.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -120,12 +121,12 @@ def next_run(
             generator=generator,
             tasks=tasks,
         )
-        fine, rough = (
-            Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator, tasks=numbers)
-            for outer in (effort.outer, effort.rough)
+        criterion = partial(
+            Criterion.of, model, reference, lengths, inner=effort.inner, generator=generator, tasks=numbers
         )
+        fine = criterion(outer=effort.outer)
         if of is None:
-            owners = numbers.repeat_interleave(effort.starts)
+            owners, rough = numbers.repeat_interleave(effort.starts), criterion(outer=effort.rough)
             begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
             x = ascend(lambda x: rough.gain(x, owners), begin, effort.moves, rate=0.08, directions=True)
         else:
