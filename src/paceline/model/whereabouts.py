@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial, log, pi
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,8 +32,6 @@ NEAREST = 0.1  # no two tasks are taken to be closer than this, in lengthscales 
 class Measure(ABC):
     """Where new tasks may lie, given where the known ones do."""
 
-    name: ClassVar[str]
-
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
         """Places at random."""
@@ -47,7 +45,6 @@ class Measure(ABC):
 class Gaussian(Measure):
     """N(mean, L L')."""
 
-    name: ClassVar[str] = "gaussian"
     mean: Float[Tensor, "dims"]
     chol: Float[Tensor, "dims dims"]
 
@@ -82,7 +79,6 @@ class Gaussian(Measure):
 class Hull(Measure):
     """Uniform over the convex hull of the known tasks, as in the paper."""
 
-    name: ClassVar[str] = "hull"
     corners: Float[Tensor, "n dims"]
 
     def __post_init__(self) -> None:
