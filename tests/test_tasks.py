@@ -1,9 +1,10 @@
 """A family of tasks from the first run to the answers: by hand, through `tune_tasks`, joined with old runs, cut off."""
 
+import inspect
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.streams import Streams
 from paceline.strategy import Dynamic, MultiTask, Proposal
-from paceline.strategy.multitask import Effort, Space
+from paceline.strategy.multitask import Effort, Family, Space
 from paceline.strategy.multitask.reading import readable
 from paceline.study import Decided, Dropped, Failed, Finished, Observed, Proposed, read_journal
 from paceline.study.known import digest, read_known, write_known
@@ -335,3 +336,13 @@ def test_a_family_runs_side_by_side(tmp_path: Path) -> None:
     assert set(study.answers) == {"a", "b"}
     assert not [event for event in study.events if isinstance(event, Failed)]
     assert json.loads((tmp_path / "study.json").read_text())["settings"]["tasks"] == ["a", "b"]
+
+
+def test_defaults_are_the_same_wherever_a_family_begins() -> None:
+    """Written out three times, for who reads the signature."""
+    called = {name: p.default for name, p in inspect.signature(tune_tasks).parameters.items()}
+    strategy, plan = MultiTask(), Family(Space(LearningRateRange(*BOUNDS), STEPS), ("a",))
+    shared = {f.name for f in fields(MultiTask)} & set(called) - {"known", "effort"}
+    assert {name: called[name] for name in shared} == {name: getattr(strategy, name) for name in shared}
+    shared = {f.name for f in fields(MultiTask)} & {f.name for f in fields(Family)}
+    assert {name: getattr(plan, name) for name in shared} == {name: getattr(strategy, name) for name in shared}
