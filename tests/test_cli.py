@@ -15,7 +15,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from paceline.cli import app
+from paceline.cli.options import Where
 from paceline.problems import Quadratic, QuadraticTraining
+from paceline.runner.named import RUNNERS
 from paceline.study import Journal, Proposed, Study, read_journal
 from paceline.study.events import Finished, Observed
 from paceline.tuner import tune
@@ -221,6 +223,10 @@ def test_a_factory_that_cannot_be_used(factory: str, message: str, folder: Path)
 def test_settings_that_cannot_be_used(options: list[str], message: str, folder: Path) -> None:
     refused(call("tune", "tests.test_cli:quadratic", *options), message)
     assert not (folder / "runs").exists()
+
+
+def test_every_runner_can_be_named() -> None:
+    assert [where.value for where in Where] == list(RUNNERS)
 
 
 def test_studies_that_cannot_be_used(finished: Path) -> None:

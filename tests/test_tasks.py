@@ -1,9 +1,10 @@
 """A family of tasks from the first run to the answers: by hand, through `tune_tasks`, joined with old runs, cut off."""
 
+import inspect
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.streams import Streams
 from paceline.strategy import Dynamic, MultiTask, Proposal
-from paceline.strategy.multitask import Effort, Space
+from paceline.strategy.multitask import Effort, Family, Space
 from paceline.strategy.multitask.reading import readable
 from paceline.study import Decided, Dropped, Failed, Finished, Observed, Proposed, read_journal
 from paceline.study.known import digest, read_known, write_known
@@ -114,6 +115,15 @@ def test_decisions_say_why_and_what_is_expected(family: Study) -> None:
     again = tune_tasks(TASKS, steps=STEPS, lr=BOUNDS, **QUICK, budget=5, batch=2, study=family.path)
     assert again.answers == family.answers
     assert len(again.events) == len(family.events)
+
+
+def test_the_optimistic_set_can_be_run_itself() -> None:
+    tuner = drive(make(None, infill="optimistic", initial=3, budget=5, batch=2))
+    tasks = {p.fork: list(NOISES)[p.task] for p in tuner.study.proposals}
+    rows = [row for decision in tuner.study.decisions for row in decision.details.get("infill", [])]
+    assert [row["rivals"] for row in rows] == [{tasks[row["fork"]]: row["after"]} for row in rows]
+    assert len(rows) == 2
+    assert list(tuner.study.answers) == list(NOISES)
 
 
 def test_a_study_is_read_back_as_the_family_that_made_it(family: Study) -> None:
@@ -326,3 +336,13 @@ def test_a_family_runs_side_by_side(tmp_path: Path) -> None:
     assert set(study.answers) == {"a", "b"}
     assert not [event for event in study.events if isinstance(event, Failed)]
     assert json.loads((tmp_path / "study.json").read_text())["settings"]["tasks"] == ["a", "b"]
+
+
+def test_defaults_are_the_same_wherever_a_family_begins() -> None:
+    """Written out three times, for who reads the signature."""
+    called = {name: p.default for name, p in inspect.signature(tune_tasks).parameters.items()}
+    strategy, plan = MultiTask(), Family(Space(LearningRateRange(*BOUNDS), STEPS), ("a",))
+    shared = {f.name for f in fields(MultiTask)} & set(called) - {"known", "effort"}
+    assert {name: called[name] for name in shared} == {name: getattr(strategy, name) for name in shared}
+    shared = {f.name for f in fields(MultiTask)} & {f.name for f in fields(Family)}
+    assert {name: getattr(plan, name) for name in shared} == {name: getattr(strategy, name) for name in shared}

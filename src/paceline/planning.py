@@ -30,7 +30,7 @@ from paceline.traces import (
 )
 from paceline.traces.trace import is_sound
 from paceline.views.data import read
-from paceline.views.planned import Outlook, PlanView, Reached, RunLine
+from paceline.views.planned import ExpectedEnd, PlanView, Reached, RunLine
 
 USUAL: dict[str, Shape] = {
     "constant": Constant(),
@@ -138,7 +138,7 @@ def _view(sources: Sequence[Source], model: LawModel, planned: Planned, bounds: 
         quantile=planned.quantile,
         caveats=(*planned.caveats, *_caveats(model, schedule, bounds)),
         schedule=schedule,
-        plan=_outlook("the plan", schedule, along),
+        plan=_expected_end("the plan", schedule, along),
         usual=tuple(sorted(_usual(model, bounds, schedule.steps), key=lambda outlook: -sign * outlook.median)),
         reached=tuple(reached for source in sources if (reached := _reached(source)) is not None),
         curve=tuple(tuple(float(x) for x in column) for column in curve),
@@ -175,22 +175,22 @@ def _caveats(model: LawModel, schedule: Schedule, bounds: LearningRateRange) -> 
     return words
 
 
-def _usual(model: LawModel, bounds: LearningRateRange, steps: int) -> list[Outlook]:
+def _usual(model: LawModel, bounds: LearningRateRange, steps: int) -> list[ExpectedEnd]:
     """Each usual schedule at the peak with the best forecast."""
     peaks, sign = bounds.from_unit(np.linspace(0, 1, PEAKS)).tolist(), model.units.sign
-    found = list[Outlook]()
+    found = list[ExpectedEnd]()
     for name, shape in USUAL.items():
         tried = [Schedule.of(shape, peak, steps) for peak in peaks]
         medians = np.median(model.final(tried), axis=0)
         best = tried[int(np.argmax(sign * medians))]
-        found.append(_outlook(name, best, model.forecast(best, [steps])))
+        found.append(_expected_end(name, best, model.forecast(best, [steps])))
     return found
 
 
-def _outlook(name: str, schedule: Schedule, forecast: Forecast) -> Outlook:
+def _expected_end(name: str, schedule: Schedule, forecast: Forecast) -> ExpectedEnd:
     """What a forecast says of the last step."""
     low, high = (float(column[-1]) for column in forecast.band(0.9))
-    return Outlook(name, float(schedule.multipliers.max()), float(forecast.median[-1]), low, high)
+    return ExpectedEnd(name, float(schedule.multipliers.max()), float(forecast.median[-1]), low, high)
 
 
 def _ended(trace: Trace) -> float:

@@ -10,6 +10,7 @@ import torch
 from paceline import Schedule, Trace, TraceModel
 from paceline.errors import InputError
 from paceline.model.paths import Normals
+from paceline.model.reading import usable
 from paceline.model.whereabouts import NEAREST, Gaussian, Hull, located, measure_of, moved, unseen
 from paceline.problems import DrawnFamily
 
@@ -167,9 +168,10 @@ def test_moving_a_task_is_conditioning_with_it_there(model: TraceModel) -> None:
     (run,) = runs("n", 1, seed=5, shift=1.0)
     embedding = model.posterior.hyper.embedding
     base = model.with_task("n", embedding[0]).update([run], learn=False)
-    assert moved(base, embedding[0]).bound == pytest.approx(base.bound, abs=1e-4)
+    inputs = base.frame.inputs(usable(base.segments, base.link))
+    assert moved(base, inputs, embedding[0]).bound == pytest.approx(base.bound, abs=1e-4)
     there = 0.3 * embedding[0] + 0.7 * embedding[2]
-    one, other = moved(base, there), model.with_task("n", there).update([run], learn=False)
+    one, other = moved(base, inputs, there), model.with_task("n", there).update([run], learn=False)
     assert one.bound == pytest.approx(other.bound, abs=1e-3)
     first, second = (m.forecast(AHEAD, task="n", noise=False).mean for m in (one, other))
     np.testing.assert_allclose(first, second, rtol=1e-3)

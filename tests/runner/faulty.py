@@ -102,8 +102,8 @@ class Troubled(Dying):
 class Vanishing(Worker):
     """A worker that dies once between its report and its state."""
 
-    def run(self, task: Task | None, target: Path, packed) -> Iterator:
-        for said in super().run(task, target, packed):
+    def run(self, task: Task | None, target: Path, packed, number: int = 0) -> Iterator:
+        for said in super().run(task, target, packed, number):
             yield said
             mark = target.parent.parent / "vanished"
             if isinstance(said, Report) and target.name.endswith("-10.pt") and not mark.exists():

@@ -12,7 +12,7 @@ from paceline.model.paths import Normals
 from paceline.problems import DrawnFamily
 from paceline.strategy.multitask import Criterion, Effort, Family, Run, Space, best_schedules, first_runs
 from paceline.strategy.multitask.criterion import Linearised
-from paceline.strategy.multitask.optimistic import final_quantiles
+from paceline.strategy.prospect import Prospect
 from paceline.traces import LearningRateRange, WarmupStableDecay
 
 SPACE = Space(LearningRateRange(1e-4, 1e-1), steps=200, intervals=5)
@@ -129,7 +129,8 @@ def test_the_best_schedules_beat_random_ones(model: TraceModel) -> None:
             others = torch.rand(40, 5, generator=generator(3)).double()
             x = torch.cat([found[task : task + 1], others])
             with torch.no_grad():
-                score = final_quantiles(model, alpha, x, torch.full((41,), task), lengths, normals)
+                finals = Prospect(model, torch.full((41,), task), lengths, normals).finals(x)
+            score = torch.quantile(finals, alpha, dim=1)
             assert int((score > score[0]).sum()) <= 1
     assert bool(((found >= 0) & (found <= 1)).all())
 
@@ -144,8 +145,8 @@ def test_decisions_repeat_and_batches_differ() -> None:
     assert one.run != two.run
     assert two.before < one.before  # as if the first had been made
     assert one.after < one.before
-    assert len(one.rivals) == 3
-    assert min(one.rivals) == one.after
+    assert set(one.rivals) == set(TASKS)
+    assert min(one.rivals.values()) == one.rivals[one.run.task] == one.after
     (later,) = plan.propose(model, made, under_way=[one.run])
     assert later.before == pytest.approx(two.before, rel=0.5)
     assert later.run != one.run
@@ -159,7 +160,7 @@ def test_the_optimistic_set_can_be_run_itself() -> None:
     for choice in choices:
         task = model.frame.tasks.index(choice.run.task)
         assert choice.run.x == tuple(choice.reference[task].tolist())
-        assert choice.rivals == (choice.after,)
+        assert choice.rivals == {choice.run.task: choice.after}
     (next_one,) = plan.propose(model, [*made, replace(made[0], name="new")])
     assert next_one.run.task != made[0].task  # the task with fewest runs
     with pytest.raises(InputError, match='infill must be "variance" or "optimistic", got \'greedy\''):

@@ -11,7 +11,7 @@ from paceline.errors import InputError
 from paceline.traces import Schedule, WarmupStableDecay
 from paceline.views import planned
 from paceline.views.planned import (
-    Outlook,
+    ExpectedEnd,
     PlanView,
     Reached,
     RunLine,
@@ -35,8 +35,8 @@ VIEW = PlanView(
     quantile=0.5,
     caveats=("all runs had the same rate",),
     schedule=SCHEDULE,
-    plan=Outlook("the plan", 0.012, 0.4, 0.35, 0.45),
-    usual=(Outlook("cosine", 0.01, 0.5, 0.45, 0.55), Outlook("constant", 0.003, 0.9, 0.8, 1.0)),
+    plan=ExpectedEnd("the plan", 0.012, 0.4, 0.35, 0.45),
+    usual=(ExpectedEnd("cosine", 0.01, 0.5, 0.45, 0.55), ExpectedEnd("constant", 0.003, 0.9, 0.8, 1.0)),
     reached=(Reached("old.csv", 1000, 0.52, "mean of the last 5 values"),),
     curve=((10.0, 500.0, 1000.0), (1.8, 0.8, 0.35), (2.2, 1.0, 0.45), (2.0, 0.9, 0.4)),
     runs=(RUN, RUN._replace(steps=(), values=(), rate_steps=(), rates=())),

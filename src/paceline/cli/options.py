@@ -15,7 +15,7 @@ class Preset(StrEnum):
 
 
 class Where(StrEnum):
-    """What forks run on."""
+    """What forks run on: the names in `runner.named`, which a command line that is asked for help need not import."""
 
     local = "local"
     streams = "streams"

@@ -214,6 +214,10 @@ class Normals:
         )
         return Normals(latent, effect, self.start.expand(*shape, *self.start.shape))
 
+    def shared(self) -> "Normals":
+        """The same normals along a new last dimension of the draws, as long as it may be."""
+        return Normals(self.latent[..., None, :], self.effect[..., None, :], self.start[..., None])
+
     def with_unit_moments(self) -> "Normals":
         """One dimension of draws, turned so that their second moments are exactly one; as they are if too few."""
         p, draws, d = self.latent.shape

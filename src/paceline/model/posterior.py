@@ -336,6 +336,17 @@ def fit_posterior(
 
             start = hyper.free().numpy()
             minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": most, "ftol": 1e-6})
-        prior = Projection.of(hyper.moved(best[1]), inputs, z)
-        solved, bound = solve_sites(prior, best[2], likelihood, tolerance=1e-6)
-        return Posterior.of(prior, z, solved, bound)
+        return solved_posterior(inputs, likelihood, hyper.moved(best[1]), best[2], z)
+
+
+def solved_posterior(
+    inputs: Float[Tensor, "n d"],
+    likelihood: ExpectedLogLikelihood,
+    hyper: Hyperparameters,
+    sites: Sites,
+    inducing: Float[Tensor, "m d"],
+) -> Posterior:
+    """The posterior under these hyperparameters: sites solved, from where they are, and no more."""
+    prior = Projection.of(hyper, inputs, inducing)
+    solved, bound = solve_sites(prior, sites, likelihood, tolerance=1e-6)
+    return Posterior.of(prior, inducing, solved, bound)

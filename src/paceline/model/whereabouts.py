@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial, log, pi
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model.linalg import eye, few_threads, lower_solve, tensor, try_cholesky, zeros
-from paceline.model.posterior import farthest_points, fit_posterior
+from paceline.model.posterior import solved_posterior
 from paceline.model.reading import usable
 from paceline.model.trace_model import TraceModel
 from paceline.traces import Trace
@@ -31,8 +31,6 @@ NEAREST = 0.1  # no two tasks are taken to be closer than this, in lengthscales 
 
 class Measure(ABC):
     """Where new tasks may lie, given where the known ones do."""
-
-    name: ClassVar[str]
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
@@ -47,7 +45,6 @@ class Measure(ABC):
 class Gaussian(Measure):
     """N(mean, L L')."""
 
-    name: ClassVar[str] = "gaussian"
     mean: Float[Tensor, "dims"]
     chol: Float[Tensor, "dims dims"]
 
@@ -82,7 +79,6 @@ class Gaussian(Measure):
 class Hull(Measure):
     """Uniform over the convex hull of the known tasks, as in the paper."""
 
-    name: ClassVar[str] = "hull"
     corners: Float[Tensor, "n dims"]
 
     def __post_init__(self) -> None:
@@ -212,6 +208,7 @@ def located(
 ) -> Whereabouts:
     """What the task's runs say about where it lies, from `count` places in all."""
     base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
+    inputs = base.frame.inputs(usable(base.segments, base.link))
     proposals: list[Measure] = [measure]
     places, models = zeros(0, model.posterior.hyper.embedding.shape[1]), list[TraceModel]()
     weights = log_density = zeros(0)
@@ -221,7 +218,7 @@ def located(
                 found = Whereabouts(task, places, weights, log_density, tuple(models))
                 proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
             fresh = proposals[-1].draw(max(1, count // rounds), generator)
-            models += [moved(base, w) for w in fresh]
+            models += [moved(base, inputs, w) for w in fresh]
             places = torch.cat([places, fresh])
             drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)
             bounds = tensor(np.array([model.bound for model in models]))
@@ -230,13 +227,9 @@ def located(
     return Whereabouts(task, places, weights, log_density, tuple(models))
 
 
-def moved(model: TraceModel, w: Float[Tensor, "dims"]) -> TraceModel:
-    """The model with its last task at w: hyperparameters as they are, beliefs solved anew."""
-    hyper = model.posterior.hyper
-    elsewhere = replace(hyper, embedding=torch.cat([hyper.embedding[:-1], w[None]]))
-    inputs = model.frame.inputs(usable(model.segments, model.link))
-    inducing = farthest_points(inputs, model.settings.inducing)
-    posterior = fit_posterior(
-        inputs, model.likelihood, elsewhere, model.posterior.sites, inducing=inducing, centre=model.centre, most=0
-    )
+def moved(model: TraceModel, inputs: Float[Tensor, "n d"], w: Float[Tensor, "dims"]) -> TraceModel:
+    """The model with its last task at w: hyperparameters as they are, beliefs solved anew from the rows it has."""
+    now = model.posterior
+    hyper = replace(now.hyper, embedding=torch.cat([now.hyper.embedding[:-1], w[None]]))
+    posterior = solved_posterior(inputs, model.likelihood, hyper, now.sites, now.inducing)
     return replace(model, given=type(model.given).on_nothing(posterior))

@@ -8,8 +8,11 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.runner.base import Factories, Runner
 
-RUNNERS = {"local": "Local", "streams": "Streams", "ray": "Ray"}
-SETTINGS = {"local": (), "streams": ("forks",), "ray": ("cpus", "gpus", "address", "storage")}  # of a command line
+RUNNERS: dict[str, tuple[str, tuple[str, ...]]] = {  # by name: the class, and its settings that a command line has
+    "local": ("Local", ()),
+    "streams": ("Streams", ("forks",)),
+    "ray": ("Ray", ("cpus", "gpus", "address", "storage")),
+}
 
 
 def make_runner(runner: "str | Callable[[Factories], Runner]", make_training: Factories) -> Runner:
@@ -25,14 +28,16 @@ def make_runner(runner: "str | Callable[[Factories], Runner]", make_training: Fa
 def with_settings(runner: str, **settings: Any) -> "str | Callable[[Factories], Runner]":
     """What `make_runner` takes for a runner with settings: None leaves one to it, and others must be its own."""
     given = {name: value for name, value in settings.items() if value is not None}
+    owners = {name: owner for owner, (_, names) in RUNNERS.items() for name in names}
     for name in given:
-        if name not in SETTINGS.get(runner, ()):
-            owner = next(other for other, names in SETTINGS.items() if name in names)
-            raise InputError(f"{name} is a setting of the runner {owner}, got it with {runner}: leave one of them out")
+        if owners[name] != runner:
+            raise InputError(
+                f"{name} is a setting of the runner {owners[name]}, got it with {runner}: leave one of them out"
+            )
     return partial(_class(runner), **given) if given else runner
 
 
 def _class(runner: str) -> Any:
     if runner not in RUNNERS:
         raise InputError(f"runner must be one of {', '.join(RUNNERS)}, got {runner!r}")
-    return getattr(import_module(f"paceline.runner.{runner}"), RUNNERS[runner])
+    return getattr(import_module(f"paceline.runner.{runner}"), RUNNERS[runner][0])

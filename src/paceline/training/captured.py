@@ -255,7 +255,7 @@ class Captured:
             self._optimizer.load_state_dict(state["optimizer"])
         self._fresh = not self._optimizer.begun
         training.done = int(state["done"])
-        passes.began, passes.position = state["pass_generators"], int(state["in_pass"])
+        passes.place(state)
         if passes.position >= 0:
             training.randomness.state = passes.began
             with training.randomness.taken():
@@ -273,7 +273,7 @@ class Captured:
             self._counters[POSITION].fill_(theirs.passes.position)
         other.lane.wait_for(self.lane)
         self._fresh, mine.done = other._fresh, theirs.done
-        mine.passes.began, mine.passes.position = theirs.passes.began, theirs.passes.position
+        mine.passes.place(theirs.passes.state_dict())
         mine.randomness.state = theirs.randomness.state
         self.lane.set_random_state(other.lane.random_state())
 

@@ -50,9 +50,13 @@ class Passes:
         """Where it is."""
         return {"in_pass": self.position, "pass_generators": self.began}
 
+    def place(self, state: dict[str, Any]) -> None:
+        """Be where a state was, for whoever takes the batches of the pass by other means."""
+        self.began, self.position = state["pass_generators"], int(state["in_pass"])
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to where a state was; the batches before it are gone through again, with the same randomness."""
-        self.began, self.position = state["pass_generators"], int(state["in_pass"])
+        self.place(state)
         if self.position < 0:
             return
         self._randomness.state = self.began

@@ -1,4 +1,4 @@
-"""The one loop, by hand with ask and tell (`Tuner`) or driven by a runner (`tune`, `tune_tasks`)."""
+"""The one loop, by hand with ask and tell (`Tuner`) or driven by a runner (`tune`, `tune_tasks`, `warm_start`)."""
 
 from paceline.tuner.drive import tune
 from paceline.tuner.families import family_of, known_runs

@@ -50,7 +50,7 @@ def tune(
         on_step: called with (fork, step) as forks go.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
+        folder = folder_of(stack, study)
 
         def make() -> Tuner:
             return Tuner(
@@ -59,6 +59,11 @@ def tune(
 
         tuner, doing = driven(stack, training, runner, folder, make, on_step)
         return ended(tuner, doing, folder, study)
+
+
+def folder_of(stack: ExitStack, study: "str | Path | None") -> Path:
+    """The study's folder; a temporary one, until the stack is left, where none is given."""
+    return Path(stack.enter_context(TemporaryDirectory(prefix="paceline-")) if study is None else study)
 
 
 def driven(

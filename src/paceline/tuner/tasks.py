@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from paceline.errors import InputError, TrainingError
 from paceline.model import Link
@@ -17,7 +16,7 @@ from paceline.study.study import checkpoint_path, read_settings
 from paceline.traces import LearningRateRange, Objective, Shape
 from paceline.traces.objective import Of, Transform
 from paceline.training import Training
-from paceline.tuner.drive import advice_of, driven
+from paceline.tuner.drive import advice_of, driven, folder_of
 from paceline.tuner.families import Known, known_runs, sources_of
 from paceline.tuner.loop import Tuner
 
@@ -87,8 +86,7 @@ def tune_tasks(
     if not isinstance(tasks, Mapping) or not tasks:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"tasks must be a dict of name and factory, got {tasks!r}: pass {{'a': make_a, 'b': make_b}}")
     with ExitStack() as stack:
-        temporary = TemporaryDirectory(prefix="paceline-") if study is None else None
-        folder = Path(stack.enter_context(temporary)) if temporary is not None else Path(str(study))
+        folder = folder_of(stack, study)
         strategy = MultiTask(
             intervals=intervals,
             base=base,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from paceline.errors import InputError
@@ -17,7 +16,7 @@ from paceline.study.study import read_settings
 from paceline.traces import LearningRateRange, Trace
 from paceline.traces.shapes import shape_from_json
 from paceline.training import Training
-from paceline.tuner.drive import driven, ended
+from paceline.tuner.drive import driven, ended, folder_of
 from paceline.tuner.families import family_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -64,7 +63,7 @@ def warm_start(
         on_step: called with (fork, step) as forks go.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-"))) if study is None else Path(study)
+        folder = folder_of(stack, study)
         settings, runs = _begun(folder) if (folder / "study.json").exists() else family_of(family)
         strategy = NewTask.of(
             settings,

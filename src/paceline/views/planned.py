@@ -30,7 +30,7 @@ class RunLine(NamedTuple):
     rates: tuple[float, ...]
 
 
-class Outlook(NamedTuple):
+class ExpectedEnd(NamedTuple):
     """A schedule's forecast at the end: median and 90 % band of what would be recorded."""
 
     name: str
@@ -66,8 +66,8 @@ class PlanView(NamedTuple):
     quantile: float
     caveats: tuple[str, ...]
     schedule: Schedule
-    plan: Outlook
-    usual: tuple[Outlook, ...]
+    plan: ExpectedEnd
+    usual: tuple[ExpectedEnd, ...]
     reached: tuple[Reached, ...]
     curve: tuple[tuple[float, ...], ...]
     runs: tuple[RunLine, ...]

@@ -2,6 +2,7 @@
 
 import statistics
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from paceline.runner.base import Report, Task
@@ -32,6 +33,14 @@ class Pace:
         return seconds < self.patience * max(steps, 1) * statistics.median(self._taken)
 
 
+class Second(Enum):
+    """How far a second attempt at an interval has got."""
+
+    NONE = auto()
+    REQUESTED = auto()
+    BEGUN = auto()
+
+
 @dataclass(eq=False)
 class Job:
     """An interval to be run; without a task, the untrained run of the family's task of this number."""
@@ -41,7 +50,7 @@ class Job:
     number: int = 0
     crashes: int = 0
     told: int = 0
-    second: str = ""  # how far a second attempt has got: "", "requested" or "begun"
+    second: Second = Second.NONE
 
     @property
     def origin(self) -> Path | None:

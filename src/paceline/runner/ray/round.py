@@ -16,7 +16,7 @@ from ray.exceptions import ObjectLostError, RayError, RayTaskError
 from paceline.errors import TrainingError
 from paceline.runner.base import Report
 from paceline.runner.ray.errors import argument_lost, in_words, own_error
-from paceline.runner.ray.jobs import Attempt, Job, Pace
+from paceline.runner.ray.jobs import Attempt, Job, Pace, Second
 from paceline.runner.ray.pool import Member, Pool
 from paceline.runner.ray.states import States
 from paceline.runner.stopwatch import Stopwatch
@@ -100,16 +100,16 @@ class Round:
         now = time.monotonic()
         for attempt in [] if self._queue else list(self._running.values()):
             job, node = attempt.job, attempt.member.node
-            if job.task is None or job.second == "begun":
+            if job.task is None or job.second is Second.BEGUN:
                 continue
             if self.pace.allows(now - attempt.began, job.task.stop - job.task.start):
                 continue
             member = self.pool.take(job.origin, other_than=node)
             if member is not None:
-                job.second = "begun"
+                job.second = Second.BEGUN
                 self._begin(job, member)
-            elif not job.second:
-                job.second = "requested"
+            elif job.second is Second.NONE:
+                job.second = Second.REQUESTED
                 self.pool.request(other_than=node)
 
     def _warn_if_alone(self) -> None:

@@ -18,9 +18,10 @@ from paceline.model.linalg import few_threads
 from paceline.model.links import link_of
 from paceline.model.paths import Normals
 from paceline.strategy.multitask.infill import Choice, Effort, next_run
-from paceline.strategy.multitask.optimistic import best_schedules, final_quantiles
+from paceline.strategy.multitask.optimistic import best_schedules
 from paceline.strategy.multitask.reading import readable
 from paceline.strategy.multitask.space import Run, Space, first_runs
+from paceline.strategy.prospect import Prospect
 from paceline.traces import Schedule, Trace
 
 
@@ -167,10 +168,10 @@ class Family:
                 tasks=numbers,
             )
             normals = Normals.of(model.link.latents, 1000, self.space.intervals, generator)
-            tasks = torch.tensor(numbers)
             with torch.no_grad():
-                levels = [final_quantiles(model, a, x, tasks, lengths, normals) for a in (0.05, 0.5, 0.95)]
-        users = model.frame.to_user(torch.stack(levels, -1))
+                finals = Prospect(model, torch.tensor(numbers), lengths, normals).finals(x)
+        levels = torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)
+        users = model.frame.to_user(torch.quantile(finals, levels, dim=1).T)
         return {
             task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
             for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, users, strict=True))

@@ -9,6 +9,7 @@ known beforehand and reported.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +18,7 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.model.linalg import few_threads
+from paceline.strategy.ascent import ascend
 from paceline.strategy.multitask.criterion import Criterion, Linearised
 from paceline.strategy.multitask.optimistic import best_schedules
 from paceline.strategy.multitask.space import Run, Space, as_floats
@@ -69,7 +71,7 @@ class Choice:
         reference: the optimistic set, one x per task that can be run, in the order they were given in.
         before: J, in squared scaled units.
         after: E Jbar of the run.
-        rivals: the best E Jbar of each of these tasks that was considered.
+        rivals: the best E Jbar of each task that was considered, by its name.
         cost: intervals drawn for the decision.
     """
 
@@ -77,7 +79,7 @@ class Choice:
     reference: Float[Tensor, "tasks intervals"]
     before: float
     after: float
-    rivals: tuple[float, ...]
+    rivals: dict[str, float]
     cost: int
 
 
@@ -119,14 +121,14 @@ def next_run(
             generator=generator,
             tasks=tasks,
         )
-        fine, rough = (
-            Criterion.of(model, reference, lengths, outer=outer, inner=effort.inner, generator=generator, tasks=numbers)
-            for outer in (effort.outer, effort.rough)
+        criterion = partial(
+            Criterion.of, model, reference, lengths, inner=effort.inner, generator=generator, tasks=numbers
         )
+        fine = criterion(outer=effort.outer)
         if of is None:
-            owners = numbers.repeat_interleave(effort.starts)
+            owners, rough = numbers.repeat_interleave(effort.starts), criterion(outer=effort.rough)
             begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
-            x = descend(rough, begin, owners, effort.moves)
+            x = ascend(lambda x: rough.gain(x, owners), begin, effort.moves, rate=0.08, directions=True)
         else:
             owners = torch.tensor([model.frame.tasks.index(of)])
             x = reference[numbers == owners]
@@ -134,7 +136,7 @@ def next_run(
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = tuple(float(scores[owners == m].min()) for m in numbers if m in owners)
+    rivals = {model.frame.tasks[m]: float(scores[owners == m].min()) for m in map(int, numbers) if m in owners}
     run = Run(model.frame.tasks[int(owners[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
@@ -159,23 +161,3 @@ def screened(
             gain = criterion.gain(x, task.expand(len(x)))
         found.append(x[gain.topk(effort.starts).indices])
     return torch.cat(found)
-
-
-def descend(
-    criterion: Criterion, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"], moves: int
-) -> Float[Tensor, "candidates intervals"]:
-    """Each candidate moved down the criterion inside [0, 1], all at once: the best place each has been."""
-    x = x.detach().clone().requires_grad_()
-    optimiser = torch.optim.Adam([x], lr=0.08, betas=(0.8, 0.95))
-    best, lowest = x.detach().clone(), torch.full((len(x),), torch.inf, dtype=torch.float64)
-    for _ in range(moves):
-        value = -criterion.gain(x, tasks)
-        lower = value.detach() < lowest
-        best, lowest = torch.where(lower[:, None], x.detach(), best), torch.minimum(lowest, value.detach())
-        (x.grad,) = torch.autograd.grad(value.sum(), x)
-        # candidates differ in how much they can gain: only directions are compared
-        x.grad = x.grad / x.grad.square().sum(1, keepdim=True).sqrt().clamp_min(1e-300)
-        optimiser.step()  # pyright: ignore[reportUnknownMemberType]
-        with torch.no_grad():
-            x.clamp_(0, 1)
-    return best

@@ -91,7 +91,7 @@ class MultiTask(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, at the weights and on the scale that is modelled."""
-        return Objective(objective.mode, self.transform, self.weights, objective.every)
+        return Objective(objective.mode, self.transform, self.weights)
 
     def family(self, goal: Goal) -> Family:
         """Algorithm 2 with these settings."""
@@ -253,11 +253,10 @@ class MultiTask(Strategy):
     ) -> Decision:
         space = self.family(history.goal).space
         proposals = self._proposals(history, [choice.run for choice in choices])
-        tasks = [task for task in history.goal.tasks if task not in lost]
-        reasons = [choice_in_words(p.fork, choice, tasks, space) for p, choice in zip(proposals, choices, strict=True)]
+        reasons = [choice_in_words(p.fork, choice, space) for p, choice in zip(proposals, choices, strict=True)]
         reasons += [f"task {task!r} is given up: {HOPELESS} runs and none reached the end" for task in lost]
         infill = [
-            {"fork": p.fork, "before": c.before, "after": c.after, "rivals": dict(zip(tasks, c.rivals, strict=True))}
+            {"fork": p.fork, "before": c.before, "after": c.after, "rivals": c.rivals}
             for p, c in zip(proposals, choices, strict=True)
         ]
         details = {

@@ -23,9 +23,9 @@ def rates_in_words(space: Space, x: Sequence[float]) -> str:
     return f"{kind} {', '.join(f'{rate:.3g}' for rate in schedule.multipliers)}"
 
 
-def choice_in_words(fork: int, choice: Choice, tasks: Sequence[str], space: Space) -> str:
+def choice_in_words(fork: int, choice: Choice, space: Space) -> str:
     """Which run, what it is expected to teach, and what the best run of each other task would."""
-    others = {t: r for t, r in zip(tasks, choice.rivals, strict=True) if t != choice.run.task}
+    others = {task: left for task, left in choice.rivals.items() if task != choice.run.task}
     ranked = sorted(others.items(), key=lambda item: item[1])[:SHOWN_RIVALS]
     words = ", ".join(f"{task!r} {left:.2e}" for task, left in ranked)
     return (

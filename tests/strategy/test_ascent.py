@@ -1,0 +1,30 @@
+"""Gradient ascent: it finds a known top, stays inside [0, 1], and never ends below where it has been."""
+
+import pytest
+import torch
+
+from paceline.strategy.ascent import ascend
+
+TOPS = torch.tensor([[0.3, 0.6], [0.8, 1.4]], dtype=torch.float64)
+SCALES = torch.tensor([1.0, 1e-6], dtype=torch.float64)
+BEGIN = torch.full((2, 2), 0.5, dtype=torch.float64)
+
+
+def hill(x: torch.Tensor) -> torch.Tensor:
+    """Two hills of very different heights; the second has its top outside."""
+    return -SCALES * (x - TOPS).square().sum(1)
+
+
+@pytest.mark.parametrize("directions", [False, True])
+def test_every_schedule_climbs_its_own_hill(directions: bool) -> None:
+    with torch.no_grad():  # whoever asks
+        found = ascend(hill, BEGIN, 60, directions=directions)
+    torch.testing.assert_close(found, TOPS.clamp(0, 1), atol=0.05, rtol=0)
+    assert not found.requires_grad
+
+
+def test_the_best_place_counts_not_the_last() -> None:
+    """With steps that leap over the top."""
+    found = ascend(hill, TOPS.clamp(0, 1), 3, rate=0.9)
+    torch.testing.assert_close(found, TOPS.clamp(0, 1))
+    torch.testing.assert_close(ascend(hill, BEGIN, 0), BEGIN)
