@@ -46,7 +46,7 @@ class SingleRun(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """Averaged weights, on the scale of the user's loss."""
-        return Objective(objective.mode, "identity", "averaged")
+        return Objective(objective.mode, "identity", "averaged", objective.every)
 
     def total_steps(self, goal: Goal) -> int:
         """One run, the range test included."""

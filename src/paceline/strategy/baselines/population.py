@@ -48,7 +48,7 @@ class Population(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """As published: the value now."""
-        return Objective(objective.mode, "identity", "raw")
+        return Objective(objective.mode, "identity", "raw", objective.every)
 
     def total_steps(self, goal: Goal) -> int:
         """The whole population, to the end."""
