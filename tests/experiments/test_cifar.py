@@ -20,7 +20,7 @@ def images(count: int, seed: int) -> Images:
 
 @pytest.fixture(scope="module")
 def few() -> Data:
-    return Data(images(256, 0), images(64, 1), images(64, 2))
+    return Data(images(128, 0), images(64, 1), images(64, 2))
 
 
 def test_a_study_keeps_its_journal_and_what_every_schedule_is_worth(few: Data, tmp_path: Path) -> None:
