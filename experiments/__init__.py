@@ -1,1 +1,1 @@
-"""Experiments, one file each: it opens with its claim, and its results carry the commit, the device and the settings."""
+"""Experiments, one file each: each opens with its claim; its results carry commit, device, settings and seeds."""

@@ -144,7 +144,8 @@ def run_population(problem: Problem, seed: int, method: str) -> dict[str, Any]:
 
 def _obeyed(exploit: list[Any], results: list[dict[str, Any]]) -> bool:
     """Whether a trial trained at the rate that an exploit asked for, in the round after it."""
-    *_, after, _, new = exploit
+    _, _, target, donor, _, new = exploit
+    after = max(target, donor)  # the trial that arrived last is logged with the round before
     rate = new["lr"] if "lr" in new else 10 ** new["log10_lr"]
     return any(r["round"] == after + 1 and np.isclose(r["rate"], rate, rtol=1e-6) for r in results)
 

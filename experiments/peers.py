@@ -55,7 +55,8 @@ def main() -> None:
     options = arguments(__doc__, jobs=1)
     units = list(dict.fromkeys(unit for method in METHODS.values() for unit in method.units if unit != "hindsight"))
     problems = [p for p in PROBLEMS.values() if options.problem in ("", p.name)]
-    keys = [(p.name, unit, seed) for p in problems for unit in units for seed in range(p.seeds) if options.only in unit]
+    # seed by seed, so that what stands when a run is broken off can be compared
+    keys = [(p.name, unit, seed) for p in problems for seed in range(p.seeds) for unit in units if options.only in unit]
     path = RESULTS / "peers.jsonl"
     rows = complete(path, keys, run, jobs=0 if options.report else options.jobs, limit=options.limit)
     text = StringIO()
