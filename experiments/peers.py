@@ -39,6 +39,11 @@ def run(key: Key) -> dict[str, Any]:
         from experiments._peer_ray import run_population  # starting Ray takes seconds: only where it is used
 
         found = run_population(problem, seed, method)
+    elif method.endswith(", Adam"):
+        from experiments._peer_adam import with_adam
+        from experiments._peer_search import run_horizon
+
+        found = run_horizon(with_adam(problem), seed, 5)
     elif found := re.fullmatch(r"(horizon|Optuna) ([\d.]+)", method):
         from experiments._peer_search import run_horizon, run_optuna
 
@@ -53,10 +58,14 @@ def run(key: Key) -> dict[str, Any]:
 def main() -> None:
     """Complete the rows and report."""
     options = arguments(__doc__, jobs=1)
-    units = list(dict.fromkeys(unit for method in METHODS.values() for unit in method.units if unit != "hindsight"))
+    units = list(dict.fromkeys(unit for method in METHODS.values() for unit in method.units))
     problems = [p for p in PROBLEMS.values() if options.problem in ("", p.name)]
+    asides = [
+        (p.name, "horizon 5, Adam", seed) for p in problems if not p.network and p.counted for seed in range(p.seeds)
+    ]
     # seed by seed, so that what stands when a run is broken off can be compared
-    keys = [(p.name, unit, seed) for p in problems for seed in range(p.seeds) for unit in units if options.only in unit]
+    keys = [(p.name, unit, seed) for p in problems for seed in range(p.seeds) for unit in units]
+    keys = [key for key in [*keys, *asides] if options.only in key[1]]
     path = RESULTS / "peers.jsonl"
     rows = complete(path, keys, run, jobs=0 if options.report else options.jobs, limit=options.limit)
     text = StringIO()
