@@ -13,6 +13,7 @@ from experiments._peer_knobs import KNOBS, units
 from experiments._peer_lines import lines_of
 
 MARGIN = 0.02  # by which `horizon` may be behind the best peer
+ENOUGH = 5  # seeds; a figure over fewer is shown, and counts in no mean and no bar
 
 
 class Method(NamedTuple):
@@ -93,12 +94,13 @@ def print_ratios(rows: Rows) -> dict[str, dict[str, float]]:
             truth = {s: past[p.name, "hindsight", s]["raw"] for s in range(p.seeds)}
             value, error, count = ratio(finals(rows, method, p), truth)
             cells.append(figure(value, error, count, p.seeds))
-            found[method][p.name] = value
+            found[method][p.name] = value if count >= ENOUGH else np.nan
         every = mean_ratio(found[method], COUNTED)
         networks = mean_ratio(found[method], [p for p in COUNTED if p.network])
-        lines.append([method, f"{budget:g}", *cells, f"{every:.3f}", f"{networks:.3f}", lines_of(code)])
+        both = [figure(mean, 0, 1, 1).split()[:1] for mean in (every, networks)]
+        lines.append([method, f"{budget:g}", *cells, *("".join(mean) for mean in both), lines_of(code)])
         result(f"peers_{named(method)}_all", every)
-    lines.sort(key=lambda line: np.nan_to_num(float(str(line[-3])), nan=np.inf))
+    lines.sort(key=lambda line: float(str(line[-3]) or np.inf))
     names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
     print(table(["method", "budget", *names, "all", "networks", "lines"], lines))
     return found
@@ -122,7 +124,7 @@ def print_paired(rows: Rows, mine: str, peers: list[str]) -> dict[str, dict[str,
         for p in PROBLEMS.values():
             value, error, count = paired(finals(rows, mine, p), finals(rows, peer, p))
             cells.append(figure(value, error, count, p.seeds, percent=True))
-            means[peer][p.name] = value
+            means[peer][p.name] = value if count >= ENOUGH else np.nan
             errors += [error] if p.counted else []
         mean, error = np.mean([means[peer][p.name] for p in COUNTED]), np.linalg.norm(errors) / len(errors)
         lines.append([peer, *cells, figure(float(mean), float(error), 1, 1, percent=True)])
@@ -145,7 +147,8 @@ def print_bars(mine: str, ratios: dict[str, dict[str, float]], means: dict[str, 
         best = min(there, key=lambda peer: ratios[peer][p.name])
         behind = ratios[mine][p.name] / ratios[best][p.name] - 1
         said = "holds" if behind <= MARGIN else "MISSED"
-        note = "" if p.counted else ", not counted"
+        note = "" if len(there) == len(means) else f", of the {len(there)} of {len(means)} peers that are there"
+        note += "" if p.counted else "; not counted"
         print(f"  {p.name}: best peer {best}, ratio of mean losses {100 * behind:+.1f} %: {said}{note}")
         result(f"peers_{named(mine)}_behind_best_{named(p.name)}", behind)
     for peer in means:
