@@ -129,7 +129,7 @@ def print_paired(rows: Rows, mine: str, peers: list[str]) -> dict[str, dict[str,
         mean, error = np.mean([means[peer][p.name] for p in COUNTED]), np.linalg.norm(errors) / len(errors)
         lines.append([peer, *cells, figure(float(mean), float(error), 1, 1, percent=True)])
         result(f"peers_{named(mine)}_over_{named(peer)}", float(mean))
-        result(f"peers_{named(mine)}_over_{named(peer)}_error", float(error))
+        result(f"peers_{named(mine)}_over_{named(peer)}_error", float(error + 0 * mean))  # none without its mean
     names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
     budgets = " or ".join(f"{b:g}" for b in sorted({METHODS[peer].budget for peer in peers}))
     print(f"\n{mine} over each peer at budget {budgets}: log ratio in % +- standard error; negative, it is better\n")
