@@ -1,7 +1,7 @@
 """The runs of `experiments.mnist`: families by ask and tell, random search, fresh runs of what was found, a new task.
 
-Everything is kept as it comes, under results/mnist: studies as folders, the rest as JSON lines, so that what is there is
-not made again. Studies that wait for a run at the same time make theirs side by side; each decides from its own runs.
+Everything is kept as it comes, under results/mnist: studies as folders, the rest as JSON lines, so that what is there
+is not made again. Studies that wait for a run at the same time make theirs side by side; each decides from its own.
 """
 
 import json
