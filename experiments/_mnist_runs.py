@@ -21,6 +21,7 @@ from paceline.strategy import MultiTask
 from paceline.strategy.multitask import Space
 from paceline.traces import LearningRateRange, Objective
 from paceline.tuner.families import family_of
+from paceline.tuner.tasks import joined
 
 RESULTS = Path(__file__).parent / "results" / "mnist"
 BOUNDS = {"paper": (1e-5, 1e-3), "wide": (1e-5, 1e-1)}
@@ -74,12 +75,25 @@ class Asked:
     def done(self) -> bool:
         return (self.folder / "study.json").exists() and Study.open(self.folder).finished is not None
 
+    def known(self) -> dict[str, list[Trace]]:
+        """Where a task is left out, the runs of the others in the family of all five: some of the 20 that it takes."""
+        if not self.without:
+            return {}
+        found = dict[str, list[Trace]]()
+        for trace in Study.open(Asked(self.bounds, self.model, self.seed).folder).traces("raw"):
+            if trace.task != self.without:
+                found.setdefault(trace.task, []).append(trace)
+        return found
+
     def tuner(self) -> Tuner:
         """What `tune_tasks` with these settings drives."""
+        known = self.known()
+        budget = max(1, BUDGET - sum(map(len, known.values())))
+        strategy = MultiTask(intervals=INTERVALS, budget=budget, **MODELS[self.model])
         return Tuner(
             lr=BOUNDS[self.bounds],
             steps=STEPS,
-            strategy=MultiTask(intervals=INTERVALS, budget=BUDGET, **MODELS[self.model]),
+            strategy=joined(strategy, known, self.folder, Objective()),
             study=self.folder,
             seed=self.seed,
             tasks=tuple(task for task in PAIRS if task != self.without),
@@ -185,8 +199,8 @@ def fixed_schedules(bounds: str) -> Iterator[dict[str, Any]]:
 
 
 def fresh_runs(bounds: str, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Runs that judge what was found, on seeds that no method has seen."""
-    found = [*found_schedules(bounds, seeds), *fixed_schedules(bounds)]
+    """Runs that judge what was found, on seeds that no method has seen; the best runs made, for orientation, last."""
+    found = sorted([*found_schedules(bounds, seeds), *fixed_schedules(bounds)], key=lambda row: "best" in row["method"])
     return [{**row, "run_seed": seed} for row in found for seed in FRESH]
 
 
@@ -251,23 +265,28 @@ def coverage(bounds: str, seeds: Sequence[int]) -> None:
 WARM: dict[str, dict[str, Any]] = {"warm start": {}, "universal": {"how": "universal"}}
 
 
-def new_tasks(bounds: str, model: str, seed: int) -> None:
-    """Leave each task out in turn: a family of the others, then one run of it."""
-    tune_families([Asked(bounds, model, seed, task) for task in PAIRS])
+def families_without(bounds: Sequence[str], model: str, seeds: Sequence[int]) -> list[Asked]:
+    """Each task left out in turn."""
+    return [Asked(each, model, seed, task) for each in bounds for seed in seeds for task in PAIRS]
+
+
+def new_tasks(families: Sequence[Asked]) -> None:
+    """One run of the task that each family leaves out, by each method, from the same start."""
     done = {(r["bounds"], r["model"], r["seed"], r["task"], r["method"]) for r in rows("new_task")}
-    for task in PAIRS:
+    for asked in families:
         for method in (*WARM, "cold"):
-            if (bounds, model, seed, task, method) in done:
+            key = (asked.bounds, asked.model, asked.seed, asked.without, method)
+            if key in done:
                 continue
-            began, make_new = time.perf_counter(), factory(task, seed, average=method == "cold")
+            began, make_new = time.perf_counter(), factory(asked.without, asked.seed, average=method == "cold")
             if method == "cold":
-                found = tune(make_new, steps=STEPS, lr=BOUNDS[bounds], cost=1.0, seed=seed)
+                found = tune(make_new, steps=STEPS, lr=BOUNDS[asked.bounds], cost=1.0, seed=asked.seed)
             else:
-                found = warm_start(Asked(bounds, model, seed, task).folder, make_new, seed=seed, **WARM[method])
+                found = warm_start(asked.folder, make_new, seed=asked.seed, **WARM[method])
             fork = found.history.fork(found.fork)
-            row = {"bounds": bounds, "model": model, "seed": seed, "task": task, "method": method}
+            row = dict(zip(("bounds", "model", "seed", "task", "method"), key, strict=True))
             row |= {"value": float(fork.raw.last_value), "returned": float(found.value)}
             row |= {"steps": fork.raw.path()[0].tolist(), "values": fork.raw.path()[1].round(6).tolist()}
             row |= {"schedule": found.schedule.to_json(), "seconds": round(time.perf_counter() - began, 1)}
             keep("new_task", row)
-            print(f"{method}, {bounds}, {task}, seed {seed}: {row['seconds']} s", flush=True)
+            print(f"{', '.join(map(str, key))}: {row['seconds']} s", flush=True)

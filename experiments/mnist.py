@@ -50,9 +50,9 @@ def main() -> None:
         for bounds in chosen.bounds:
             runs.make("fresh", runs.fresh_runs(bounds, chosen.seeds), runs.FRESH_KEYS)
             runs.coverage(bounds, chosen.seeds)
-        for bounds in chosen.bounds:
-            for seed in chosen.new_seeds:
-                runs.new_tasks(bounds, "ours", seed)
+        without = runs.families_without(chosen.bounds[::-1], "ours", chosen.new_seeds)
+        runs.tune_families(without)
+        runs.new_tasks(without)
     print(machine())
     show()
     print_results()
