@@ -123,23 +123,23 @@ def _rates(axis: Axes, bounds: str, x: Sequence[float]) -> Axes:
 
 
 def embeddings(studies: Sequence[Asked]) -> plt.Figure:
-    """Where each task lies in each study, in the model's own lengthscales."""
+    """Where each task lies in each study; axes are not to one scale, the second is much narrower."""
     columns = sum(asked.model == studies[0].model for asked in studies)
     lines = -(-len(studies) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(5.6, 2.0 * lines), sharex=True, sharey=True, squeeze=False)
+    figure, axes = plt.subplots(lines, columns, figsize=(6.4, 1.7 * lines), sharex=True, sharey=True, squeeze=False)
     for axis, asked in zip(axes.ravel(), studies, strict=False):
-        for task, at in Study.open(asked.folder).embedding.items():
-            axis.plot(*at, "o", color=COLOUR[task], ms=4.5)
-            axis.annotate(task, at, xytext=(4, 3), textcoords="offset points", color=COLOUR[task])
+        places = Study.open(asked.folder).embedding
+        for task, mark in zip(PAIRS, "os^Dv", strict=True):
+            axis.plot(*places[task], mark, color=COLOUR[task], ms=5, alpha=0.85, mec="white", mew=0.4, label=task)
         axis.axhline(0, color="0.9", lw=0.6, zorder=0)
         axis.axvline(0, color="0.9", lw=0.6, zorder=0)
         axis.set_title({"paper": "paper's model", "ours": "defaults"}[asked.model] + f", seed {asked.seed}")
-        axis.set_aspect("equal", adjustable="datalim")
-        axis.margins(0.25)
+        axis.margins(0.12, 0.4)
     for axis in axes[-1]:
         axis.set_xlabel("$w_1$")
     for axis in axes[:, 0]:
         axis.set_ylabel("$w_2$")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", handletextpad=0.1)
     return figure
 
 

@@ -198,9 +198,10 @@ def fixed_schedules(bounds: str) -> Iterator[dict[str, Any]]:
             yield {**common, "method": f"constant {10**rate:.0e}", "x": x}
 
 
-def fresh_runs(bounds: str, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Runs that judge what was found, on seeds that no method has seen; the best runs made, for orientation, last."""
-    found = sorted([*found_schedules(bounds, seeds), *fixed_schedules(bounds)], key=lambda row: "best" in row["method"])
+def fresh_runs(bounds: str, seeds: Sequence[int], *, made: bool = False) -> list[dict[str, Any]]:
+    """Runs that judge what was found, on seeds that no method has seen; of the best runs that families made, if `made`."""
+    found = [row for row in found_schedules(bounds, seeds) if made == ("best run" in row["method"])]
+    found += [] if made else fixed_schedules(bounds)
     return [{**row, "run_seed": seed} for row in found for seed in FRESH]
 
 

@@ -34,13 +34,15 @@ def side_by_side(runs: Sequence[Planned], *, steps: int = STEPS, every: int = EV
     p = {name: torch.cat([parts(t.model)[name] for t in begun]).detach() for name in parts(begun[0].model)}
     p = {name: value.clone().requires_grad_() for name, value in p.items()}
     first, second = ({name: torch.zeros_like(value) for name, value in p.items()} for _ in range(2))
-    images, batches = torch.stack([run.data.count for run in runs]), torch.stack([_batches(t, steps) for t in begun])
+    images, batches = torch.stack([run.data.count for run in runs]), torch.stack([_batches(t, steps) for t in begun], 1)
+    held = list({id(run.data): run.data for run in runs}.values())  # all images in one place, looked up at once
+    pixels, labels = torch.cat([data.x for data in held]), torch.cat([data.y for data in held])
+    begins = dict(zip(map(id, held), np.cumsum([0, *(len(data.x) for data in held)]).tolist(), strict=False))
+    batches = batches + torch.tensor([begins[id(run.data)] for run in runs])[:, None]
     judged = [torch.stack([getattr(run.data, of)[run.data.judged] for run in runs]) for of in ("x", "y")]
     at, seen = [0], [_observed(p, judged, images)]
     for step in range(steps):
-        x = torch.stack([run.data.x[batches[i, step]] for i, run in enumerate(runs)])
-        y = torch.stack([run.data.y[batches[i, step]] for i, run in enumerate(runs)])
-        loss = negative_elbo(p, x, y, images).sum()
+        loss = negative_elbo(p, pixels[batches[step]], labels[batches[step]], images).sum()
         slopes = dict(zip(p, torch.autograd.grad(loss, list(p.values())), strict=True))
         with torch.no_grad():
             for name, value in p.items():

@@ -45,10 +45,9 @@ def main() -> None:
         (runs.RESULTS / "settings.json").write_text(json.dumps(settings(), indent=1) + "\n")
         for bounds in chosen.bounds:
             runs.make("random", runs.random_runs(bounds, chosen.seeds), runs.RANDOM_KEYS)
-        families = [(bounds, model, seed) for bounds in chosen.bounds for model in runs.MODELS for seed in chosen.seeds]
-        runs.tune_families([runs.Asked(*family) for family in families])
-        for bounds in chosen.bounds:
+            runs.tune_families([runs.Asked(bounds, model, seed) for model in runs.MODELS for seed in chosen.seeds])
             runs.make("fresh", runs.fresh_runs(bounds, chosen.seeds), runs.FRESH_KEYS)
+        for bounds in chosen.bounds:
             runs.coverage(bounds, chosen.seeds)
         without = runs.families_without(chosen.bounds[::-1], "ours", chosen.new_seeds)
         runs.tune_families(without)
