@@ -199,7 +199,7 @@ def fixed_schedules(bounds: str) -> Iterator[dict[str, Any]]:
 
 
 def fresh_runs(bounds: str, seeds: Sequence[int], *, made: bool = False) -> list[dict[str, Any]]:
-    """Runs that judge what was found, on seeds that no method has seen; of the best runs that families made, if `made`."""
+    """Runs that judge what was found, on seeds that no method has seen; or what families ran best, if `made`."""
     found = [row for row in found_schedules(bounds, seeds) if made == ("best run" in row["method"])]
     found += [] if made else fixed_schedules(bounds)
     return [{**row, "run_seed": seed} for row in found for seed in FRESH]

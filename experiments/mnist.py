@@ -52,6 +52,8 @@ def main() -> None:
         without = runs.families_without(chosen.bounds[::-1], "ours", chosen.new_seeds)
         runs.tune_families(without)
         runs.new_tasks(without)
+        for bounds in chosen.bounds:
+            runs.make("fresh", runs.fresh_runs(bounds, chosen.seeds, made=True), runs.FRESH_KEYS)
     print(machine())
     show()
     print_results()
