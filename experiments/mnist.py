@@ -35,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--bounds", nargs="+", choices=list(runs.BOUNDS), default=list(runs.BOUNDS))
+    parser.add_argument("--models", nargs="+", choices=list(runs.MODELS), default=list(runs.MODELS))
     parser.add_argument("--new-seeds", type=int, nargs="*", default=[0], help="of the tasks that are left out")
     parser.add_argument("--show", action="store_true", help="tables and figures of what is there, without working")
     chosen = parser.parse_args()
@@ -45,13 +46,14 @@ def main() -> None:
         (runs.RESULTS / "settings.json").write_text(json.dumps(settings(), indent=1) + "\n")
         for bounds in chosen.bounds:
             runs.make("random", runs.random_runs(bounds, chosen.seeds), runs.RANDOM_KEYS)
-            runs.tune_families([runs.Asked(bounds, model, seed) for model in runs.MODELS for seed in chosen.seeds])
+            runs.tune_families([runs.Asked(bounds, model, seed) for model in chosen.models for seed in chosen.seeds])
             runs.make("fresh", runs.fresh_runs(bounds, chosen.seeds), runs.FRESH_KEYS)
         for bounds in chosen.bounds:
             runs.coverage(bounds, chosen.seeds)
-        without = runs.families_without(chosen.bounds[::-1], "ours", chosen.new_seeds)
-        runs.tune_families(without)
-        runs.new_tasks(without)
+        for bounds in chosen.bounds[::-1]:
+            without = runs.families_without(bounds, "ours", chosen.new_seeds)
+            runs.tune_families(without)
+            runs.new_tasks(without)
         for bounds in chosen.bounds:
             runs.make("fresh", runs.fresh_runs(bounds, chosen.seeds, made=True), runs.FRESH_KEYS)
     print(machine())
