@@ -72,7 +72,7 @@ def _fresh(asked: Asked) -> dict[str, dict[str, Any]]:
     """One fresh run of each task's answer."""
     key = (asked.bounds, asked.seed, asked.model)
     own = [row for row in rows("fresh") if (row["bounds"], row["seed"], row["method"]) == key]
-    return {row["task"]: row for row in reversed(own)}
+    return {task: next(row for row in own if row["task"] == task) for task in PAIRS} if own else {}
 
 
 def traces(asked: Asked, model: TraceModel, fresh: dict[str, dict[str, Any]]) -> plt.Figure:
@@ -89,8 +89,8 @@ def traces(asked: Asked, model: TraceModel, fresh: dict[str, dict[str, Any]]) ->
             low, high = said.band(0.9)
             axis.fill_between(steps, low, high, color=COLOUR[task], alpha=0.22, lw=0)
             axis.plot(steps, said.draws[:SHOWN].T, color=COLOUR[task], lw=0.4, alpha=0.7)
-            axis.plot(steps, said.median, color=COLOUR[task], lw=1.6)
-            axis.plot(run["steps"], run["values"], color="black", lw=1.2)
+            axis.plot(steps, said.median, color=COLOUR[task], lw=2.2)
+            axis.plot(run["steps"], run["values"], color="black", lw=0.9)
             axis.set_yscale("log")
             axis.set_title(f"{task.replace('/', ' against ')}" if i == 0 else "")
             axis.set_xticks([0, 500, 1000])
@@ -155,10 +155,10 @@ def surfaces(model: TraceModel, task: str) -> plt.Figure:
     centre = phi @ weights
     deviation = ((phi - centre[..., None]).square() @ weights).sqrt()
     starts, rates = np.meshgrid(frame.to_user(tensor(values)), np.log10(frame.scaling.lr_range.from_unit(x)))
-    figure = plt.figure(figsize=(7.0, 3.1), layout="none")
+    figure = plt.figure(figsize=(7.0, 3.0), layout="none")
     names = (("$\\phi(f_1)$: increment (nats)", frame.scaling.scale), ("$\\phi(f_2)$: decay rate (per interval)", 1.0))
     for i, (name, unit) in enumerate(names):
-        axis: Any = figure.add_axes((0.02 + 0.48 * i, 0.06, 0.44, 0.9), projection="3d")
+        axis: Any = figure.add_axes((0.0 + 0.49 * i, 0.02, 0.48, 0.96), projection="3d")
         z, spread = unit * centre[i].numpy().T, unit * deviation[i].numpy().T
         axis.plot_surface(starts, rates, z, color=OKABE[i], alpha=0.75, lw=0, rcount=25, ccount=25)
         for side in (-1, 1):

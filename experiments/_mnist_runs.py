@@ -258,6 +258,7 @@ def coverage(bounds: str, seeds: Sequence[int]) -> None:
                             "task": row["task"],
                             "run": [row["seed"], row.get("number", 0), row["run_seed"]],
                             "inside": float(inside.mean()),
+                            "changes": float(inside[np.isin(row["steps"][1:], space(bounds).change_points)].mean()),
                             "end": bool(inside[-1]),
                             "error": float(np.abs(errors).mean()),
                             "error_end": float(errors[-1]),

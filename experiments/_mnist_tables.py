@@ -70,11 +70,12 @@ def covered(found: Sequence[dict[str, Any]]) -> None:
                 if not own:
                     continue
                 inside, end = (float(np.mean([row[what] for row in own])) for what in ("inside", "end"))
+                changes = float(np.mean([row["changes"] for row in own]))
                 error, last = (float(np.mean(np.abs([row[what] for row in own]))) for what in ("error", "error_end"))
                 bias, width = (float(np.mean([row[what] for row in own])) for what in ("error_end", "width_end"))
                 runs = len({str(row["run"]) + row["task"] for row in own})
                 count = f"{len(own)} of {runs}"
-                share = [f"{100 * inside:.0f} %", f"{100 * end:.0f} %", count]
+                share = [*(f"{100 * each:.0f} %" for each in (inside, changes, end)), count]
                 logs = [f"{error:.3f}", f"{last:.3f}", f"{bias:+.3f}", f"{width:.2f}"]
                 lines.append([bounds, model, kind, *share, *logs])
                 result(f"mnist_coverage_{bounds}_{model}_{kind}", inside)
@@ -82,7 +83,12 @@ def covered(found: Sequence[dict[str, Any]]) -> None:
     if lines:
         logs = ["|log error|", "at the end", "median/value at the end, log", "log width at the end"]
         print("\n90 % band of forecasts of whole runs, from their first step, by models that were not fitted to them")
-        print(table(["bounds", "model", "schedules", "inside", "at the end", "forecasts of runs", *logs], lines))
+        print(
+            table(
+                ["bounds", "model", "schedules", "all along", "at changes", "at the end", "forecasts of runs", *logs],
+                lines,
+            )
+        )
 
 
 def new_task(bounds: str, found: Sequence[dict[str, Any]]) -> None:
