@@ -228,20 +228,28 @@ def trace_of(row: dict[str, Any], model: str) -> Trace:
     return Trace(row["steps"], row["values"], schedule, task=row["task"], objective=Objective(transform=transform))
 
 
+KINDS = ("random", "random, same start", "found")  # the second: inducing points and data order as in the family's runs
+
+
 def coverage(bounds: str, seeds: Sequence[int]) -> None:
     """How often the 90 % band of a family's model holds what runs showed that it was not fitted to."""
-    done = {(r["bounds"], r["model"], r["seed"]) for r in rows("coverage")}
+    done = {(r["bounds"], r["model"], r["seed"], r["kind"]) for r in rows("coverage")}
     for seed in seeds:
         for model in MODELS:
             asked = Asked(bounds, model, seed)
-            if (bounds, model, seed) in done or not asked.done:
+            left = [kind for kind in KINDS if (bounds, model, seed, kind) not in done]
+            if not left or not asked.done:
                 continue
             family, traces = family_of(asked.folder)
             fitted = family.fit(traces)
-            others = [r for r in rows("random") if r["bounds"] == bounds and r["seed"] != seed]
-            own = [r for r in rows("fresh") if (r["bounds"], r["seed"], r["method"]) == (bounds, seed, model)]
-            for kind, runs in (("random", others), ("found", own)):
-                for row in runs:
+            random = [r for r in rows("random") if r["bounds"] == bounds]
+            held = {
+                "random": [r for r in random if r["seed"] != seed],
+                "random, same start": [r for r in random if r["seed"] == seed],
+                "found": [r for r in rows("fresh") if (r["bounds"], r["seed"], r["method"]) == (bounds, seed, model)],
+            }
+            for kind in left:
+                for row in held[kind]:
                     said = fitted.forecast(
                         space(bounds).schedule(row["x"]), row["steps"][1:], task=row["task"], draws=400
                     )

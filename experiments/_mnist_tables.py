@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._report import result, table, with_error
-from experiments._mnist_runs import BOUNDS, MODELS, final, rows
+from benchmarks._report import result, table
+from experiments._mnist_runs import BOUNDS, KINDS, MODELS, final, rows
 from experiments._svgp import PAIRS
 
 RIVAL = "random search"
@@ -23,6 +23,12 @@ def show() -> None:
 
 def _label(*words: str) -> str:
     return "_".join(words).replace(",", "").replace(" ", "_").replace("-", "m")
+
+
+def with_error(values: Sequence[float]) -> str:
+    """Mean, standard error where there are several, and how many."""
+    error = f" +- {np.std(values, ddof=1) / len(values) ** 0.5:.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{error} ({len(values)})"
 
 
 def judged(bounds: str, fresh: Sequence[dict[str, Any]]) -> None:
@@ -65,7 +71,7 @@ def covered(found: Sequence[dict[str, Any]]) -> None:
     lines = list[list[object]]()
     for bounds in BOUNDS:
         for model in MODELS:
-            for kind in ("random", "found"):
+            for kind in KINDS:
                 own = [row for row in found if (row["bounds"], row["model"], row["kind"]) == (bounds, model, kind)]
                 if not own:
                     continue
@@ -78,8 +84,8 @@ def covered(found: Sequence[dict[str, Any]]) -> None:
                 share = [*(f"{100 * each:.0f} %" for each in (inside, changes, end)), count]
                 logs = [f"{error:.3f}", f"{last:.3f}", f"{bias:+.3f}", f"{width:.2f}"]
                 lines.append([bounds, model, kind, *share, *logs])
-                result(f"mnist_coverage_{bounds}_{model}_{kind}", inside)
-                result(f"mnist_coverage_end_{bounds}_{model}_{kind}", end)
+                result(f"mnist_coverage_{bounds}_{model}_{_label(kind)}", inside)
+                result(f"mnist_coverage_end_{bounds}_{model}_{_label(kind)}", end)
     if lines:
         logs = ["|log error|", "at the end", "median/value at the end, log", "log width at the end"]
         print("\n90 % band of forecasts of whole runs, from their first step, by models that were not fitted to them")
