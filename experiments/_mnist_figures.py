@@ -1,0 +1,235 @@
+"""Figures of `experiments.mnist`, after those of the paper's sections 2 and 4, from its results alone.
+
+`traces_*`: what runs showed and what was forecast of them (fig:multiresults); `embedding`: where tasks lie
+(fig:multiresultslatent); `surfaces`: what the model learnt (fig:model); `formatting`: how traces become data of the
+latent processes (fig:formatting). Models are fitted anew to the runs of the studies.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from torch.nn.functional import softplus
+
+from experiments._mnist_runs import BOUNDS, INTERVALS, RESULTS, Asked, rows, space
+from experiments._svgp import PAIRS, STEPS
+from paceline import Study, TraceModel
+from paceline.model.linalg import tensor
+from paceline.model.paths import latent_input
+from paceline.model.quadrature import hermite
+from paceline.tuner.families import family_of
+
+OKABE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # told apart by the colour-blind, too
+COLOUR = dict(zip(PAIRS, OKABE, strict=False))
+GREY, VALUE, SHOWN = "0.6", "$-$ELBO$/N$ (nats)", 12
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+}
+
+
+def draw() -> None:
+    """All figures whose results are there."""
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "backend": "agg"}):
+        for bounds, model in (("paper", "paper"), ("wide", "ours")):
+            asked = Asked(bounds, model, 0)
+            if asked.done and (fresh := _fresh(asked)):
+                fitted = _fitted(asked)
+                _save(traces(asked, fitted, fresh), f"traces_{bounds}_{model}")
+                if model == "paper":
+                    _save(surfaces(fitted, "2/3"), "surfaces")
+                    _save(formatting(asked), "formatting")
+        studies = [
+            asked for model in ("paper", "ours") for seed in range(3) if (asked := Asked("paper", model, seed)).done
+        ]
+        if studies:
+            _save(embeddings(studies), "embedding")
+
+
+def _save(figure: plt.Figure, name: str) -> None:
+    figure.savefig(RESULTS / f"{name}.png")
+    plt.close(figure)
+
+
+def _fitted(asked: Asked) -> TraceModel:
+    family, runs = family_of(asked.folder)
+    return family.fit(runs)
+
+
+def _fresh(asked: Asked) -> dict[str, dict[str, Any]]:
+    """One fresh run of each task's answer."""
+    key = (asked.bounds, asked.seed, asked.model)
+    own = [row for row in rows("fresh") if (row["bounds"], row["seed"], row["method"]) == key]
+    return {task: next(row for row in own if row["task"] == task) for task in PAIRS} if own else {}
+
+
+def traces(asked: Asked, model: TraceModel, fresh: dict[str, dict[str, Any]]) -> plt.Figure:
+    """Random schedules above, those found below: runs in black, forecasts in colour, rates in grey."""
+    others = [r for r in rows("random") if r["bounds"] == asked.bounds and r["seed"] != asked.seed]
+    random = {task: next(r for r in others if r["task"] == task) for task in PAIRS}
+    figure, axes = plt.subplots(2, len(PAIRS), figsize=(7.4, 3.5), sharex=True, sharey=True)
+    for i, (label, runs) in enumerate((("random schedules", random), ("schedules found", fresh))):
+        for axis, (task, run) in zip(axes[i], runs.items(), strict=True):
+            right = _rates(axis, asked.bounds, run["x"])
+            right.set_yticklabels([]) if task != list(runs)[-1] else right.set_ylabel("learning rate", color=GREY)
+            steps = np.arange(10, STEPS + 1, 10)
+            said = model.forecast(space(asked.bounds).schedule(run["x"]), steps, task=task, noise=False)
+            low, high = said.band(0.9)
+            axis.fill_between(steps, low, high, color=COLOUR[task], alpha=0.22, lw=0)
+            axis.plot(steps, said.draws[:SHOWN].T, color=COLOUR[task], lw=0.4, alpha=0.7)
+            axis.plot(steps, said.median, color=COLOUR[task], lw=2.2)
+            axis.plot(run["steps"], run["values"], color="black", lw=0.9)
+            axis.set_yscale("log")
+            axis.set_title(f"{task.replace('/', ' against ')}" if i == 0 else "")
+            axis.set_xticks([0, 500, 1000])
+            if i:
+                axis.set_xlabel("iteration")
+        axes[i, 0].set_ylabel(f"{label}\n{VALUE}")
+    every = np.concatenate([run["values"] for runs in (random, fresh) for run in runs.values()])
+    axes[0, 0].set_ylim(every.min() / 1.25, every.max() * 1.25)
+    axes[0, 0].set_yticks([t for t in (0.05, 0.1, 0.2, 0.5, 1.0) if every.min() / 1.25 < t < every.max() * 1.25])
+    axes[0, 0].yaxis.set_major_formatter("{x:g}")
+    axes[0, 0].yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    return figure
+
+
+def _rates(axis: Axes, bounds: str, x: Sequence[float]) -> Axes:
+    """The rates of a schedule behind what an axis shows."""
+    right = axis.twinx()
+    edges = np.linspace(0, STEPS, INTERVALS + 1)
+    right.stairs(space(bounds).schedule(x).multipliers, edges, color=GREY, lw=1.0, baseline=None)
+    low, high = BOUNDS[bounds]
+    right.set_yscale("log")
+    right.set_ylim(low / 1.4, high * 1.4)
+    right.set_yticks(10.0 ** np.arange(round(np.log10(low)), round(np.log10(high)) + 1))
+    right.minorticks_off()
+    right.tick_params(colors=GREY, width=0.6)
+    right.spines["right"].set_visible(False)
+    axis.set_zorder(right.get_zorder() + 1)
+    axis.patch.set_visible(False)
+    return right
+
+
+def embeddings(studies: Sequence[Asked]) -> plt.Figure:
+    """Where each task lies in each study; axes are not to one scale, the second is much narrower."""
+    columns = sum(asked.model == studies[0].model for asked in studies)
+    lines = -(-len(studies) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(6.4, 1.7 * lines), sharex=True, sharey=True, squeeze=False)
+    for axis, asked in zip(axes.ravel(), studies, strict=False):
+        places = Study.open(asked.folder).embedding
+        for task, mark in zip(PAIRS, "os^Dv", strict=True):
+            axis.plot(*places[task], mark, color=COLOUR[task], ms=5, alpha=0.85, mec="white", mew=0.4, label=task)
+        axis.axhline(0, color="0.9", lw=0.6, zorder=0)
+        axis.axvline(0, color="0.9", lw=0.6, zorder=0)
+        axis.set_title({"paper": "paper's model", "ours": "defaults"}[asked.model] + f", seed {asked.seed}")
+        axis.margins(0.12, 0.4)
+    for axis in axes[-1]:
+        axis.set_xlabel("$w_1$")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("$w_2$")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", handletextpad=0.1)
+    return figure
+
+
+def surfaces(model: TraceModel, task: str) -> plt.Figure:
+    """Mean and deviation of phi(f_1) and phi(f_2) over start value and rate."""
+    frame = model.frame
+    seen = frame.inputs(model.segments)[:, 0]
+    values, x = np.linspace(float(seen.min()), float(seen.max()), 25), np.linspace(0, 1, 25)
+    grid = torch.meshgrid(tensor(values), tensor(x), indexing="ij")
+    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], 1, frame.task_number(task)))
+    nodes, weights = hermite(20)
+    phi = softplus(mean[..., None] + variance.sqrt()[..., None] * nodes)
+    centre = phi @ weights
+    deviation = ((phi - centre[..., None]).square() @ weights).sqrt()
+    starts, rates = np.meshgrid(frame.to_user(tensor(values)), np.log10(frame.scaling.lr_range.from_unit(x)))
+    figure = plt.figure(figsize=(7.0, 3.0), layout="none")
+    names = (("$\\phi(f_1)$: increment (nats)", frame.scaling.scale), ("$\\phi(f_2)$: decay rate (per interval)", 1.0))
+    for i, (name, unit) in enumerate(names):
+        axis: Any = figure.add_axes((0.0 + 0.49 * i, 0.02, 0.48, 0.96), projection="3d")
+        z, spread = unit * centre[i].numpy().T, unit * deviation[i].numpy().T
+        axis.plot_surface(starts, rates, z, color=OKABE[i], alpha=0.75, lw=0, rcount=25, ccount=25)
+        for side in (-1, 1):
+            around = np.maximum(z + side * spread, 0)
+            axis.plot_wireframe(starts, rates, around, color=GREY, lw=0.4, rcount=12, ccount=12)
+        axis.set_xlabel("start value $Y_k$", labelpad=-4)
+        axis.set_ylabel("learning rate", labelpad=-2)
+        low, high = np.log10(BOUNDS["paper"])
+        axis.set_yticks(np.arange(low, high + 0.5), [f"$10^{{{int(t)}}}$" for t in np.arange(low, high + 0.5)])
+        axis.tick_params(pad=-2, labelsize=7)
+        axis.set_title(name, y=0.98)
+        axis.view_init(elev=24, azim=-130)
+        for pane in (axis.xaxis, axis.yaxis, axis.zaxis):
+            pane.set_pane_color((1, 1, 1, 0))
+            pane._axinfo["grid"]["linewidth"] = 0.3
+    return figure
+
+
+def formatting(asked: Asked) -> plt.Figure:
+    """Four traces with their rates, one interval's notation, and the locations of all intervals."""
+    chosen = [row for row in rows("random") if row["bounds"] == asked.bounds and row["task"] == "2/3"][:4]
+    figure = plt.figure(figsize=(7.4, 2.9))
+    parts = figure.add_gridspec(2, 3, height_ratios=(2, 1))
+    top, low = figure.add_subplot(parts[0, 0]), figure.add_subplot(parts[1, 0])
+    middle, right = figure.add_subplot(parts[:, 1]), figure.add_subplot(parts[:, 2])
+    edges = np.linspace(0, STEPS, INTERVALS + 1)
+    for row, colour in zip(chosen, OKABE, strict=False):
+        rates = space(asked.bounds).schedule(row["x"]).multipliers
+        starts = np.interp(edges[:-1], row["steps"], row["values"])
+        top.plot(row["steps"], row["values"], color=colour, lw=1.2)
+        top.plot(edges[:-1], starts, "o", color=colour, ms=2.5)
+        low.stairs(rates, edges, color=colour, lw=1.2, baseline=None)
+        right.plot(starts, rates, "o", color=colour, ms=4)
+    top.set(ylabel=VALUE, xticks=edges, xticklabels=[])
+    low.set(yscale="log", ylabel="rate", xlabel="iteration", xticks=edges)
+    for axis in (top, low):
+        axis.grid(axis="x", color="0.9", lw=0.6)
+    right.set(
+        yscale="log", xlabel="start value $Y_k$", ylabel="learning rate $x_k$", title="data of the latent processes"
+    )
+    top.set_title("traces and rates")
+    _notation(middle, chosen[0], asked.bounds, OKABE[0])
+    return figure
+
+
+def _notation(axis: Axes, row: dict[str, Any], bounds: str, colour: str) -> None:
+    """One interval and its neighbours, named as in the paper."""
+    edges, k = np.linspace(0, STEPS, INTERVALS + 1), 1
+    steps, values = np.array(row["steps"]), np.array(row["values"])
+    shown = (steps >= edges[k] - 100) & (steps <= edges[k + 1] + 100)
+    axis.plot(steps[shown], values[shown], "o", color=colour, ms=2.5, alpha=0.8)
+    at = np.interp(edges[k : k + 2], steps, values)
+    low, high = values[shown].min(), values[shown].max()
+    span = high - low
+    axis.set_ylim(low - 0.35 * span, high + 0.2 * span)
+    for edge, value, name in zip(edges[k : k + 2], at, ("k", "k+1"), strict=True):
+        axis.axvline(edge, color="0.8", lw=0.8, zorder=0)
+        axis.plot(edge, value, "o", color="black", ms=4)
+        axis.annotate(f"$Y_{{{name}}}$", (edge, value), xytext=(5, 5), textcoords="offset points")
+    axis.annotate(
+        "", (edges[k + 1], low - 0.2 * span), (edges[k], low - 0.2 * span), arrowprops={"arrowstyle": "<->", "lw": 0.7}
+    )
+    axis.text(edges[k : k + 2].mean(), low - 0.19 * span, "rate $x_k$", ha="center", va="bottom")
+    axis.text(
+        0.97,
+        0.97,
+        "$y(t) = Y_k + \\eta(f(Y_k, x_k),\\ t - T_k) + \\varepsilon(t)$",
+        ha="right",
+        va="top",
+        transform=axis.transAxes,
+    )
+    axis.set_xticks(edges[k : k + 2], ["$T_k$", "$T_{k+1}$"])
+    axis.set_yticks([])
+    axis.set_title("notation of one interval")
