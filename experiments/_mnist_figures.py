@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from torch.nn.functional import softplus
 
 from experiments._mnist_runs import BOUNDS, INTERVALS, RESULTS, Asked, rows, space
+from experiments._style import GREY, OKABE, drawing, save
 from experiments._svgp import PAIRS, STEPS
 from paceline import Study, TraceModel
 from paceline.model.linalg import tensor
@@ -23,44 +24,26 @@ from paceline.model.paths import latent_input
 from paceline.model.quadrature import hermite
 from paceline.tuner.families import family_of
 
-OKABE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]  # told apart by the colour-blind, too
 COLOUR = dict(zip(PAIRS, OKABE, strict=False))
-GREY, VALUE, SHOWN = "0.6", "$-$ELBO$/N$ (nats)", 12
-STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "legend.frameon": False,
-    "savefig.dpi": 200,
-    "figure.constrained_layout.use": True,
-}
+VALUE, SHOWN = "$-$ELBO$/N$ (nats)", 12
 
 
 def draw() -> None:
     """All figures whose results are there."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "backend": "agg"}):
+    with drawing():
         for bounds, model in (("paper", "paper"), ("wide", "ours")):
             asked = Asked(bounds, model, 0)
             if asked.done and (fresh := _fresh(asked)):
                 fitted = _fitted(asked)
-                _save(traces(asked, fitted, fresh), f"traces_{bounds}_{model}")
+                save(traces(asked, fitted, fresh), RESULTS / f"traces_{bounds}_{model}.png")
                 if model == "paper":
-                    _save(surfaces(fitted, "2/3"), "surfaces")
-                    _save(formatting(asked), "formatting")
+                    save(surfaces(fitted, "2/3"), RESULTS / "surfaces.png")
+                    save(formatting(asked), RESULTS / "formatting.png")
         studies = [
             asked for model in ("paper", "ours") for seed in range(3) if (asked := Asked("paper", model, seed)).done
         ]
         if studies:
-            _save(embeddings(studies), "embedding")
-
-
-def _save(figure: plt.Figure, name: str) -> None:
-    figure.savefig(RESULTS / f"{name}.png")
-    plt.close(figure)
+            save(embeddings(studies), RESULTS / "embedding.png")
 
 
 def _fitted(asked: Asked) -> TraceModel:

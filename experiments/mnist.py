@@ -7,7 +7,7 @@ is held against runs that the model was not fitted to. A task that is left out a
 with a cold start that costs the same, with the universal schedule and with random ones.
 
 The value is -ELBO/N, in nats per image (`_svgp`). "paper" has the paper's trace model (on the ELBO itself, exponential
-link, NARX(1), N_0 = 5), "ours" the defaults. What was found is in docs/experiments_mnist.md.
+link, NARX(1), N_0 = 5), "ours" the defaults. What was found is in docs/experiments.md.
 """
 
 import argparse
