@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test slow check bench clean
+.PHONY: install demo test slow check bench docs clean
 
 install: $(STAMP)
 
@@ -35,5 +35,9 @@ bench: install
 		echo "== benchmarks.$$name"; \
 		$(BIN)/python -W ignore -m benchmarks.$$name | tee benchmarks/results/$$name.txt || exit 1; done
 
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo open site/index.html
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) site .pytest_cache .ruff_cache .hypothesis dist build

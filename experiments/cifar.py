@@ -11,6 +11,7 @@ epochs is the result.
 
 import argparse
 import multiprocessing
+import signal
 import sys
 import time
 import traceback
@@ -26,6 +27,7 @@ def _work(queue: "multiprocessing.Queue[Unit | None]", runs: Path, results: Path
     """Run studies until there are none."""
     import torch
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave the GPU tidily: others may share it
     torch.set_num_threads(1)
     if torch.cuda.is_available():
         torch.backends.cudnn.benchmark = True
@@ -52,6 +54,9 @@ def complete(todo: list[Unit], runs: Path, results: Path, *, jobs: int, limit: f
         worker.join(max(0.0, deadline - time.monotonic()))
     late = [worker for worker in workers if worker.is_alive()]
     for worker in late:
+        worker.terminate()
+    for worker in late:
+        worker.join(20)
         worker.kill()
     if late:
         print(f"stopped after {limit:g} s: run it again to go on")

@@ -1,5 +1,6 @@
 """What the documents show is run."""
 
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,14 @@ BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re
 def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # some write files
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_a_tutorial_can_be_followed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its blocks are one script."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile("\n".join(blocks), page.name, "exec"), {"__name__": "__main__"})
 
 
 def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +65,7 @@ def test_troubleshooting_quotes_what_the_code_says() -> None:
 
 
 def test_documents_exist_where_they_are_linked() -> None:
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
             if not link.startswith("http"):
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
@@ -68,6 +77,18 @@ def test_the_notation_names_things_that_exist() -> None:
         if row.startswith("|") and row.count("|") > 3:
             for name in re.findall(r"`([A-Za-z_.]+)`", row.split("|")[2]):
                 assert name.split(".")[-1] in source, f"notation.md names {name}"
+
+
+def test_the_site_builds_without_a_warning_and_asks_nothing_of_other_hosts(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
+    assert done.returncode == 0, done.stderr
+    pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    assert {"index.html", "experiments.html", "reference.html", "tutorials/first_run.html"} <= set(pages)
+    for name, text in pages.items():
+        assert not re.findall(r'<(?:script|img|link)[^>]+(?:src|href)="https?:', text), name
+    assert 'id="paceline.tune"' in pages["reference.html"]
 
 
 @pytest.mark.parametrize("command", ["anchor_noise --families 2", "fit_growth --one exponential 100"])
