@@ -178,7 +178,7 @@ def run(training: Any, stop: int) -> list:
     return list(training.advance(SCHEDULE, stop))
 
 
-@pytest.mark.parametrize("pause", [1, 4, 17, 39])
+@pytest.mark.parametrize("pause", [1, 4, 17])
 @pytest.mark.parametrize("settings", [{}, {"accumulate_grad_batches": 3, "gradient_clip_val": 0.1}])
 def test_resumed_from_a_checkpoint_a_fork_continues_bit_for_bit(tmp_path: Path, settings: Any, pause: int) -> None:
     whole, first, second = make(**settings), make(**settings), make(**settings)
