@@ -159,6 +159,23 @@ def test_the_estimate_by_gradients_is_exact_to_half_the_gradient_at_the_average(
     assert pace._estimated(6.5) == pytest.approx(0.0)
 
 
+def test_gradients_noted_before_they_are_zeroed_serve_as_well_as_those_left_behind() -> None:
+    left, noted = Job(adam), Job(adam)
+    for step in range(STEPS):
+        for job in (left, noted):
+            torch.manual_seed(step)
+            job.optimizer.zero_grad()
+            loss = job.loss(torch.randn(32, 5, generator=torch.Generator().manual_seed(step)))
+            loss.backward()
+            job.optimizer.step()
+            if job is noted:
+                job.pace.note_gradients()
+                job.optimizer.zero_grad()
+            job.pace.step(loss)
+    assert noted.pace.pace == left.pace.pace
+    assert torch.equal(noted.weights(), left.weights())
+
+
 def test_groups_keep_their_ratio_to_the_first() -> None:
     a, b = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     optimizer = SGD([{"params": [a], "lr": 0.1}, {"params": [b], "lr": 0.01}])

@@ -47,6 +47,7 @@ class PaceLR(LRScheduler):
     With the loss alone, the loss of the averaged weights is estimated from the gradients that `backward` left behind,
     as if the loss were quadratic between the two. That costs nothing, but is as good as the gradients: clipped ones
     make the rate too high, and with none left (`zero_grad` before `step`) the peak of the range test stays as it is.
+    Where they are clipped or zeroed, call `note_gradients` between `backward` and that.
 
     The first 5 % of the steps are the range test, after which weights and optimiser go back to where they began; so
     create it when the weights are in place. Copies of the weights (two, and one with the optimiser's state) are held.
@@ -84,12 +85,22 @@ class PaceLR(LRScheduler):
         self.last_epoch = 0
         self._average: list[Tensor] = []
         self._before = _clones(self._parameters())
+        self._dots: dict[int, Tensor] = {}
         self._kept = self._copy()
         self._set_rates()
 
     def get_lr(self) -> list[float | Tensor]:
         """Rates of the next update, group by group."""
         return [self.pace.rate * ratio for ratio in self.base_lrs]
+
+    def note_gradients(self, only: int | None = None) -> None:
+        """Read the gradients as they are now for the next `step`; or that of one parameter, by its place among all."""
+        if not (self._average and self.pace.wants_average):
+            return
+        parameters = self._parameters()
+        for i in range(len(parameters)) if only is None else (only,):
+            if parameters[i].grad is not None:
+                self._dots[i] = self._product(i, parameters[i])
 
     def step(self, loss: "Tensor | float | Callable[[], Tensor | float] | None" = None) -> None:  # pyright: ignore
         """Take the loss of the update just made, or a closure that computes it, and set the rates of the next."""
@@ -103,6 +114,7 @@ class PaceLR(LRScheduler):
             return
         running = self.pace.began is not None
         order = self.pace.observe(*self._losses(loss))
+        self._dots = {}
         if order is Order.RESTORE and running:
             message = f"training came apart at step {self.last_epoch}: weights go back to the last check, the rate down"
             warnings.warn(message, stacklevel=2)
@@ -118,8 +130,8 @@ class PaceLR(LRScheduler):
         """Continue from a state; load model and optimiser as well."""
         state = deepcopy(state_dict)
         self.pace, self.last_epoch = SinglePace.from_dict(state["pace"]), state["last_epoch"]
-        self.base_lrs = state["ratios"]
-        self._average, self._before, self._kept = state["average"], state["before"], state["kept"]
+        self.base_lrs, self._kept, self._dots = state["ratios"], state["kept"], {}
+        self._average, self._before = self._beside(state["average"]), self._beside(state["before"])
         self._set_rates()
 
     # what the recipe is told
@@ -150,9 +162,15 @@ class PaceLR(LRScheduler):
 
     def _estimated(self, loss: float) -> float | None:
         """loss(averaged) = loss(raw) - g'(raw - averaged) / 2, where the loss is quadratic and flat at the average."""
-        rows = zip(self._parameters(), self._before, self._average, strict=True)
-        dots = [torch.sum(p.grad * (before - average)) for p, before, average in rows if p.grad is not None]
+        dots = list(self._dots.values())
+        if not dots:
+            dots = [self._product(i, p) for i, p in enumerate(self._parameters()) if p.grad is not None]
         return loss - 0.5 * float(sum(dot.to(dots[0]) for dot in dots)) if dots else None
+
+    def _product(self, i: int, parameter: Tensor) -> Tensor:
+        """g'(raw - averaged) of one parameter."""
+        assert parameter.grad is not None
+        return torch.sum(parameter.grad * (self._before[i] - self._average[i]))
 
     # what it says
 
@@ -182,7 +200,7 @@ class PaceLR(LRScheduler):
 
     def _put_back(self) -> None:
         _assign([*self._parameters(), *self._buffers()], [*self._kept["weights"], *self._kept["buffers"]])
-        self._average = _clones(self._kept["average"])
+        self._average = self._beside(_clones(self._kept["average"]))
         self.optimizer.load_state_dict(deepcopy(self._kept["optimizer"]))
 
     def _set_rates(self) -> None:
@@ -191,6 +209,10 @@ class PaceLR(LRScheduler):
 
     def _parameters(self) -> list[Tensor]:
         return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
+    def _beside(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Tensors of a state, one a parameter or none, where the parameters are: a file may have put them elsewhere."""
+        return [tensor.to(p.device) for tensor, p in zip(tensors, self._parameters(), strict=False)]
 
     def _buffers(self) -> list[Tensor]:
         return list(self.model.buffers()) if self.model is not None else []

@@ -6,6 +6,8 @@ Judging a run by its averaged weights sees through gradient noise, so that a for
 lowered its rate (docs/design.md).
 """
 
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from copy import deepcopy
 from itertools import chain
 
@@ -58,6 +60,22 @@ class Average(nn.Module):
                 torch._foreach_mul_(change, (1.0 / (1.0 + self.share * self.n_averaged)).to(device))  # pyright: ignore
                 torch._foreach_add_(averages, change)  # pyright: ignore
         self.n_averaged += 1
+
+    @contextmanager
+    def lent_to(self, model: nn.Module) -> Generator[None]:
+        """The model has the averaged weights inside, for what cannot be asked of a copy, and its own again outside."""
+        own = [tensor.detach().clone() for tensor in _tensors(model)]
+        _copy(_tensors(model), _tensors(self.module))
+        try:
+            yield
+        finally:
+            _copy(_tensors(model), own)
+
+
+@torch.no_grad()
+def _copy(targets: Iterable[Tensor], sources: Iterable[Tensor]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target.copy_(source)
 
 
 def _tensors(model: nn.Module) -> "chain[Tensor]":

@@ -36,6 +36,16 @@ class Randomness:
         restore(kept)
 
 
+@contextmanager
+def undisturbed() -> Generator[None]:
+    """What is drawn inside leaves no trace: a value may be looked at, or not, and the run goes on the same."""
+    kept = global_state()
+    try:
+        yield
+    finally:
+        restore(kept)
+
+
 def global_state() -> dict[str, Any]:
     """The state of the global random generators."""
     version, words, gauss = random.getstate()

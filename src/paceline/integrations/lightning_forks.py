@@ -1,0 +1,206 @@
+"""A LightningModule and its data as a training that can be forked.
+
+The module is set up by a real `Trainer` that never runs: its strategy places the module and makes its optimiser, its
+precision plugin computes, steps and clips. Updates go through the module's own hooks in Lightning's order, so that a
+fork under a schedule ends with the weights that `Trainer.fit` would have made.
+"""
+
+# lightning leaves many of its types open
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.utilities.model_helpers import is_overridden
+from lightning.pytorch.utilities.signature_utils import is_param_in_hook_signature
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from paceline.errors import InputError, TrainingError
+from paceline.integrations.lightning_setup import SETTINGS, Transfer, idle_trainer, loaders_of, set_up
+from paceline.integrations.lightning_validation import Validation
+from paceline.training import TorchTraining
+from paceline.training.averaging import SHARE
+from paceline.training.randomness import undisturbed
+from paceline.training.windows import Windows
+
+
+def lightning_training(
+    make_module: Callable[[], LightningModule],
+    make_data: "Callable[[], Any] | None" = None,
+    *,
+    monitor: str | None = None,
+    every: int | None = None,
+    average: float | None = SHARE,
+    **trainer: Any,
+) -> "Callable[[], LightningTraining]":
+    """A factory of trainings for `tune`, from what makes a LightningModule and what makes its data.
+
+    Args:
+        make_module: makes the module: its class will do.
+        make_data: makes a LightningDataModule, a DataLoader, or a pair of them for training and validation; without it
+            the module's own loaders serve.
+        monitor: what runs are judged by, as the module logs it in validation; by default the loss that
+            `validation_step` returns, or "val_loss". Without validation data the training loss serves.
+        every: steps between observations; by default 200 observations a run.
+        average: share of the steps so far that the average of the weights reaches back over; None switches it off.
+        **trainer: arguments of a Trainer that make sense for a fork: accelerator, precision, accumulate_grad_batches,
+            gradient_clip_val, gradient_clip_algorithm, limit_val_batches, deterministic, benchmark.
+    """
+    unknown = sorted(set(trainer) - set(SETTINGS))
+    if unknown:
+        raise InputError(
+            f"lightning_training cannot take {', '.join(unknown)}: a fork takes {', '.join(SETTINGS)}; it runs on one "
+            "device, without loggers, callbacks and checkpoints of Lightning's"
+        )
+    return partial(_made, make_module, make_data, monitor, every, average, trainer)
+
+
+def _made(
+    make_module: Callable[[], LightningModule],
+    make_data: "Callable[[], Any] | None",
+    monitor: str | None,
+    every: int | None,
+    average: float | None,
+    settings: dict[str, Any],
+) -> "LightningTraining":
+    data = make_data() if make_data is not None else None
+    trainer = idle_trainer(settings)
+    return LightningTraining(make_module(), data, trainer, monitor=monitor, every=every, average=average)
+
+
+class LightningTraining(TorchTraining):
+    """One run of a LightningModule, stepped through its own hooks.
+
+    Called: prepare_data, setup, configure_model, configure_optimizers, on_fit_start, on_train_start; of batches, passes
+    and validation the usual ones; on_save_checkpoint and on_load_checkpoint. `self.log` is heard in validation only;
+    `current_epoch` and `global_step` count. Not called: what ends a run, as nobody knows which fork does.
+
+    Args:
+        module: the module, with automatic optimisation, one optimiser and no scheduler.
+        data: a LightningDataModule, a DataLoader, or a pair of them; None for the module's own loaders.
+        trainer: a Trainer for one device, not run.
+        monitor: the logged value that runs are judged by.
+        every: steps between observations.
+        average: share of the steps so far that the average of the weights reaches back over.
+    """
+
+    def __init__(
+        self,
+        module: LightningModule,
+        data: Any,
+        trainer: Trainer,
+        *,
+        monitor: str | None = None,
+        every: int | None = None,
+        average: float | None = SHARE,
+    ) -> None:
+        self.trainer, self.epoch = trainer, 0
+        optimizer = set_up(trainer, module, data)
+        train, held_out = loaders_of(module, data)
+        judged = held_out is not None and is_overridden("validation_step", module)
+        if monitor is not None and not judged:
+            raise InputError(
+                f"monitor={monitor!r} needs validation data and a validation_step: return (train, valid) loaders or a "
+                "LightningDataModule from make_data, or leave monitor out"
+            )
+        super().__init__(
+            module,
+            optimizer,
+            batches=Windows(train, trainer.accumulate_grad_batches),
+            loss=self._loss,
+            evaluate=self._evaluate if judged else None,
+            step=self._step,
+            every=every,
+            average=average,
+            scaler=trainer.precision_plugin,
+        )
+        self.module, self._transfer = module, Transfer(trainer, module, data)
+        self._validation = Validation(trainer, module, held_out or (), self._transfer, monitor)
+        module.log = self._validation.log
+        with self.randomness.taken():
+            module.on_fit_start()
+            module.on_train_start()
+
+    def _step(self, model: nn.Module, optimizer: Optimizer, batches: list[Any]) -> Tensor:
+        """One update from the batches that its gradients are accumulated over; their mean loss."""
+        self._count()
+        losses: list[Tensor] = []
+        first = (self.passes.position - 1) * self.trainer.accumulate_grad_batches
+        for i, batch in enumerate(batches):
+            batch = self._transfer(batch)
+            if self.module.on_train_batch_start(batch, first + i) == -1:
+                raise TrainingError("on_train_batch_start returned -1 to end the pass: forks cannot, return None")
+            closure = partial(self._closure, batch, first + i, i == 0, losses)
+            if i < len(batches) - 1:
+                closure()
+            else:
+                self.module.optimizer_step(self.epoch, first + i, self.module.optimizers(), closure)  # pyright: ignore
+            self.module.on_train_batch_end({"loss": losses[-1]}, batch, first + i)
+        return torch.stack(losses).mean()
+
+    @torch.enable_grad()
+    def _closure(self, batch: Any, index: int, is_first: bool, losses: list[Tensor]) -> Tensor:
+        """What Lightning has an optimiser call: the loss, and its gradients."""
+        loss = self._training_step(batch, index)
+        losses.append(loss.detach())
+        if is_first:
+            self.module.on_before_zero_grad(self.optimizer)
+            self.module.optimizer_zero_grad(self.epoch, index, self.optimizer)
+        self.trainer.strategy.backward(loss / self.trainer.accumulate_grad_batches, self.optimizer)
+        return loss
+
+    def _training_step(self, batch: Any, index: int) -> Tensor:
+        takes_index = is_param_in_hook_signature(self.module.training_step, "batch_idx", min_args=2)
+        output: Any = self.trainer.strategy.training_step(batch, *([index] if takes_index else []))
+        loss = output.get("loss") if isinstance(output, dict) else output
+        if not isinstance(loss, Tensor):
+            raise TrainingError(f"training_step must return a loss, or a dict with one, got {output!r}")
+        return loss
+
+    def _count(self) -> None:
+        """Keep the module's `global_step` and `current_epoch`; begin a pass where this is its first update."""
+        optimisation = self.trainer.fit_loop.epoch_loop.automatic_optimization
+        optimisation.optim_progress.optimizer.step.total.completed = self.done
+        if self.passes.position == 1:
+            if self.done > 0:
+                self.module.on_train_epoch_end()
+                self.epoch += 1
+            self._tell_epoch()
+            self.module.on_train_epoch_start()
+
+    def _tell_epoch(self) -> None:
+        self.trainer.fit_loop.epoch_progress.current.completed = self.epoch
+
+    def _loss(self, model: nn.Module, batches: list[Any]) -> Tensor:
+        """The mean loss of the averaged weights, where there is no validation."""
+        assert self.average is not None
+        with self.average.lent_to(self.model), undisturbed():
+            self.model.eval()
+            return torch.stack([self._training_step(self._transfer(b), i) for i, b in enumerate(batches)]).mean()
+
+    def _evaluate(self, model: nn.Module) -> float:
+        with undisturbed():
+            if model is self.model:
+                return self._validation.run()
+            assert self.average is not None
+            with self.average.lent_to(self.model):
+                return self._validation.run()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides what comes next, with what the module adds in on_save_checkpoint."""
+        own = {"state_dict": self.module.state_dict(), "epoch": self.epoch, "global_step": self.done}
+        added = dict(own)
+        self.module.on_save_checkpoint(added)
+        return {**super().state_dict(), "epoch": self.epoch, "module": {k: v for k, v in added.items() if k not in own}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state of a training of the same kind."""
+        self.epoch = int(state["epoch"])
+        self._tell_epoch()
+        own = {"state_dict": state["model"], "epoch": self.epoch, "global_step": int(state["done"])}
+        self.module.on_load_checkpoint({**own, **state["module"]})
+        super().load_state_dict(state)

@@ -1,0 +1,136 @@
+"""A LightningModule set up for forks: by a Trainer that never runs, and with nothing that a fork cannot have."""
+
+# lightning leaves many of its types open
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.model_helpers import is_overridden
+from torch.optim import Optimizer
+
+from paceline.errors import InputError
+
+SETTINGS = (
+    "accelerator",
+    "precision",
+    "accumulate_grad_batches",
+    "gradient_clip_val",
+    "gradient_clip_algorithm",
+    "limit_val_batches",
+    "deterministic",
+    "benchmark",
+)
+QUIET: dict[str, Any] = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "devices": 1,
+    "max_epochs": -1,
+}
+
+
+def idle_trainer(settings: dict[str, Any]) -> Trainer:
+    """A Trainer that is only asked for its strategy and its precision, and says nothing."""
+    logger = logging.getLogger("lightning.pytorch.utilities.rank_zero")
+    kept = logger.level
+    logger.setLevel(logging.ERROR)  # no lines on GPUs that are there or not
+    try:
+        return Trainer(**settings, **QUIET)
+    finally:
+        logger.setLevel(kept)
+
+
+def set_up(trainer: Trainer, module: LightningModule, data: Any) -> Optimizer:
+    """Have the trainer's strategy place the module and make its optimiser, as `fit` would."""
+    if not isinstance(module, LightningModule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"make_module must return a LightningModule of lightning.pytorch, got {type(module).__name__}")
+    strategy = trainer.strategy
+    if not isinstance(strategy, SingleDeviceStrategy):
+        raise InputError(
+            f"a fork runs on one device, got {type(strategy).__name__}: leave strategy and devices out; "
+            "runner='ray' puts forks on several devices"
+        )
+    trainer.state.fn, trainer.training = TrainerFn.FITTING, True
+    trainer.datamodule = data if isinstance(data, LightningDataModule) else None  # pyright: ignore
+    module.trainer = trainer
+    strategy.connect(module)
+    strategy.setup_environment()
+    for part in _parts(module, data):
+        part.trainer = trainer
+        part.prepare_data()
+        part.setup("fit")
+    module.configure_model()
+    strategy.setup(trainer)
+    return only_optimizer(trainer, module)
+
+
+def _parts(module: LightningModule, data: Any) -> list[Any]:
+    """What has hooks on data, in the order that they are called and asked in."""
+    return [data, module] if isinstance(data, LightningDataModule) else [module]
+
+
+class Transfer:
+    """Puts batches where the module is, by the hooks of the data module or of the module.
+
+    Args:
+        trainer: whose device it is.
+        module: the module.
+        data: a data module, whose hooks come first, or anything else.
+    """
+
+    def __init__(self, trainer: Trainer, module: LightningModule, data: Any) -> None:
+        self._device, self._hooks = trainer.strategy.root_device, dict[str, Any]()
+        for name in ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"):
+            owner = next((part for part in _parts(module, data) if is_overridden(name, part)), module)
+            self._hooks[name] = getattr(owner, name)
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch, on its device."""
+        batch = self._hooks["on_before_batch_transfer"](batch, 0)
+        batch = self._hooks["transfer_batch_to_device"](batch, self._device, 0)
+        return self._hooks["on_after_batch_transfer"](batch, 0)
+
+
+def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
+    """The one optimiser whose rate is to be set by nobody else, or what is wrong."""
+    if not module.automatic_optimization:
+        raise InputError(
+            "expected a module with automatic optimisation, got automatic_optimization=False: with optimiser steps of "
+            "your own use paceline.PaceLR in training_step, or a paceline.TorchTraining with step="
+        )
+    optimizers = [optimizer for optimizer in trainer.optimizers if optimizer.param_groups]
+    if len(optimizers) != 1:
+        raise InputError(f"configure_optimizers must return one optimiser, got {len(optimizers)}")
+    if trainer.lr_scheduler_configs:
+        name = type(trainer.lr_scheduler_configs[0].scheduler).__name__
+        raise InputError(
+            f"configure_optimizers returned a scheduler ({name}), and two cannot set one rate: return the optimiser "
+            "alone"
+        )
+    return optimizers[0]
+
+
+def loaders_of(module: LightningModule, data: Any) -> tuple[Iterable[Any], "Iterable[Any] | None"]:
+    """Batches for training and for validation."""
+    if isinstance(data, tuple | list) and len(data) == 2:
+        return data[0], data[1]
+    if data is not None and not isinstance(data, LightningDataModule):
+        return data, None
+    source = module if data is None else data
+    if not is_overridden("train_dataloader", source):
+        raise InputError(
+            f"{type(source).__name__} has no train_dataloader: pass make_data, which returns a LightningDataModule, a "
+            "DataLoader or a pair of them"
+        )
+    held_out = source.val_dataloader() if is_overridden("val_dataloader", source) else None
+    if isinstance(held_out, list | tuple):
+        if len(held_out) > 1:
+            raise InputError(f"val_dataloader must return one loader, got {len(held_out)}: forks are judged by one set")
+        held_out = held_out[0] if held_out else None
+    return source.train_dataloader(), held_out

@@ -1,0 +1,158 @@
+"""A Hugging Face Trainer as a training that can be forked.
+
+The Trainer never trains: its own methods make the batches, the optimiser, the loss with its gradients, and the metrics.
+A fork under a schedule ends with the weights that `Trainer.train` would have made on the same batches.
+"""
+
+# transformers leaves many of its types open
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from transformers import Trainer
+from transformers.trainer_callback import DefaultFlowCallback
+
+from paceline.errors import InputError, TrainingError
+from paceline.training import TorchTraining
+from paceline.training.averaging import SHARE
+from paceline.training.randomness import undisturbed
+from paceline.training.windows import Windows
+
+
+def trainer_training(
+    make_trainer: Callable[[], Trainer],
+    *,
+    monitor: str = "eval_loss",
+    every: int | None = None,
+    average: float | None = SHARE,
+) -> "Callable[[], TrainerTraining]":
+    """A factory of trainings for `tune`, from what makes a Trainer.
+
+    Args:
+        make_trainer: makes the Trainer, with its model, arguments and data.
+        monitor: what runs are judged by, as `Trainer.evaluate` names it; without an eval_dataset the training loss
+            serves.
+        every: steps between observations; by default 200 observations a run.
+        average: share of the steps so far that the average of the weights reaches back over; None switches it off.
+    """
+    return partial(_made, make_trainer, monitor, every, average)
+
+
+def _made(
+    make_trainer: Callable[[], Trainer], monitor: str, every: int | None, average: float | None
+) -> "TrainerTraining":
+    with undisturbed():  # a Trainer seeds everything there is
+        return TrainerTraining(make_trainer(), monitor=monitor, every=every, average=average)
+
+
+class TrainerTraining(TorchTraining):
+    """One run of a Trainer's model, by the Trainer's own methods.
+
+    Used: get_train_dataloader, create_optimizer, get_batch_samples, training_step (and with it compute_loss), evaluate;
+    overrides of them count. Gradients are accumulated and clipped as its arguments say. Its callbacks are removed, its
+    scheduler is never made, and nothing is logged or saved.
+
+    Args:
+        trainer: the Trainer, for one device.
+        monitor: the metric that runs are judged by, where there is an eval_dataset.
+        every: steps between observations.
+        average: share of the steps so far that the average of the weights reaches back over.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        *,
+        monitor: str = "eval_loss",
+        every: int | None = None,
+        average: float | None = SHARE,
+    ) -> None:
+        if not isinstance(trainer, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"make_trainer must return a transformers.Trainer, got {type(trainer).__name__}")
+        check_single_device(trainer.args, "a fork")
+        if trainer.lr_scheduler is not None:
+            raise InputError("the Trainer was given a scheduler, and two cannot set one rate: pass (optimizer, None)")
+        for callback in list(trainer.callback_handler.callbacks):
+            if not isinstance(callback, DefaultFlowCallback):
+                trainer.remove_callback(callback)
+        self.trainer, self.monitor = trainer, monitor
+        model: Any = trainer.model
+        super().__init__(
+            model,
+            trainer.create_optimizer(),
+            batches=Windows(_Shuffled(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps),
+            loss=self._loss,
+            evaluate=self._evaluate if trainer.eval_dataset is not None else None,
+            step=self._step,
+            every=every,
+            average=average,
+        )
+        # after the average was copied from it: accelerate puts its own forward into the model, for mixed precision
+        self._prepared: Any = trainer.accelerator.prepare(model)
+
+    def _step(self, model: nn.Module, optimizer: Optimizer, batches: list[Any]) -> Tensor:
+        """One update from the batches that its gradients are accumulated over; their mean loss."""
+        trainer = self.trainer
+        trainer.state.global_step = self.done
+        batches, items = trainer.get_batch_samples(iter(batches), len(batches), trainer.args.device)
+        trainer.current_gradient_accumulation_steps = len(batches)  # pyright: ignore[reportAttributeAccessIssue]
+        optimizer.zero_grad()
+        losses = [trainer.training_step(self._prepared, batch, items) for batch in batches]
+        if trainer.args.max_grad_norm:
+            trainer.accelerator.clip_grad_norm_(model.parameters(), trainer.args.max_grad_norm)
+        optimizer.step()  # pyright: ignore[reportUnknownMemberType]
+        return torch.stack(losses).sum()  # each is a share already
+
+    def _loss(self, model: nn.Module, batches: list[Any]) -> Tensor:
+        """The mean loss of the averaged weights, where there is nothing to evaluate on."""
+        assert self.average is not None
+        trainer = self.trainer
+        with self.average.lent_to(self.model), undisturbed(), trainer.compute_loss_context_manager():
+            self.model.eval()
+            inputs = [trainer._prepare_inputs(batch) for batch in batches]  # pyright: ignore[reportPrivateUsage]
+            return torch.stack([trainer.compute_loss(self._prepared, batch) for batch in inputs]).mean()  # pyright: ignore
+
+    def _evaluate(self, model: nn.Module) -> float:
+        with undisturbed():
+            if model is self.model:
+                return self._metric()
+            assert self.average is not None
+            with self.average.lent_to(self.model):
+                return self._metric()
+
+    def _metric(self) -> float:
+        metrics = self.trainer.evaluate()
+        self.trainer.state.log_history.clear()  # hundreds of evaluations, which nobody reads there
+        if self.monitor not in metrics:
+            raise TrainingError(f"monitor={self.monitor!r} is not what evaluate gives: it gives {', '.join(metrics)}")
+        return float(metrics[self.monitor])
+
+
+def check_single_device(args: Any, who: str) -> None:
+    """Refuse what losses and gradients cannot be read in."""
+    if args.world_size > 1 or args.n_gpu > 1:
+        count = max(args.world_size, args.n_gpu)
+        raise InputError(
+            f"{who} needs a single device, got {count}: run one process and let it see one GPU "
+            "(CUDA_VISIBLE_DEVICES=0); runner='ray' puts forks on several"
+        )
+    if args.fp16:
+        raise InputError(f"{who} cannot read gradients that fp16 has scaled: pass bf16=True, or neither")
+
+
+class _Shuffled:
+    """Passes in an order drawn from the fork's own randomness; accelerate seeds its samplers by counting passes."""
+
+    def __init__(self, loader: Iterable[Any]) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[Any]:
+        set_epoch: Any = getattr(self._loader, "set_epoch", None)
+        if set_epoch is not None:
+            set_epoch(int(torch.randint(2**31, ())))
+        return iter(self._loader)
