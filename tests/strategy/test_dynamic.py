@@ -88,3 +88,11 @@ def test_no_plan_costs_more_than_it_says(steps: int) -> None:
         assert horizon_plan(float(cost)).total_steps(steps) <= cost * steps
     for forks in range(1, 12):
         assert side_by_side(forks).total_steps(steps) == forks * steps
+
+
+def test_forks_that_look_alike_are_kept_around_the_middle_of_the_bounds() -> None:
+    """As an accuracy is before anything is learnt: neither the lowest rates nor the highest tell anything."""
+    tuner = Tuner(lr=(1e-4, 1.0), steps=400, cost=2.3, mode=Objective("max", "identity"))
+    for p in tuner.ask() or []:
+        tuner.tell(p, [p.stop], {"raw": [0.1], "averaged": [0.1]})
+    assert sorted(p.fork for p in tuner.ask() or []) == [1, 2, 3, 4, 5]

@@ -123,9 +123,17 @@ class History:
         return [fork for fork in self.forks if fork.alive]
 
     def ranked(self, share: float = 0.0) -> list[Fork]:
-        """Living forks, best first; equal ones in the order of their numbers."""
-        sign = self.goal.objective.sign
-        return sorted(self.alive, key=lambda fork: (-sign * fork.recent(share), fork.id))
+        """Living forks, best first.
+
+        Equal ones, as an accuracy has before anything is learnt, by how far their rates lie from the middle of the
+        bounds: both those too low and those too high to learn anything look alike.
+        """
+        sign, bounds = self.goal.objective.sign, self.goal.lr_range
+
+        def off_middle(fork: Fork) -> float:
+            return round(abs(float(np.log(fork.multiplier**2 / (bounds.low * bounds.high)))), 9)
+
+        return sorted(self.alive, key=lambda fork: (-sign * fork.recent(share), off_middle(fork), fork.id))
 
     def traces(self) -> list[Trace]:
         """What was observed, fork by fork."""
