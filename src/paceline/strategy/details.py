@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from paceline.model import TraceModel
+from paceline.model.failure import FailureModel
 from paceline.model.law import LawModel
 from paceline.model.linalg import tensor
 from paceline.model.paths import latent_input
@@ -37,10 +38,10 @@ def forecasts(
     return bands
 
 
-def surface(model: TraceModel) -> dict[str, Any]:
+def surface(model: TraceModel, failures: FailureModel | None = None) -> dict[str, Any]:
     """Mean and deviation of each latent function over a grid of values (rows) and rates (columns).
 
-    A model of higher order is shown where value and rate have not changed lately.
+    A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
     """
     frame, order = model.frame, model.frame.cutting.order
     seen = frame.inputs(model.segments)[:, 0]
@@ -48,10 +49,13 @@ def surface(model: TraceModel) -> dict[str, Any]:
     x = np.linspace(0.0, 1.0, RATES)
     grid = torch.meshgrid(values, tensor(x), indexing="ij")
     mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], order, None))
+    asked = np.stack([axis.numpy().ravel() for axis in grid], -1)
+    p_fail = {} if failures is None else {"p_fail": failures.probability(asked).reshape(VALUES, RATES)}
     return {
         "values": frame.to_user(values),
         "rates": frame.scaling.lr_range.from_unit(x),
         "latents": [{"mean": m.numpy(), "deviation": v.sqrt().numpy()} for m, v in zip(mean, variance, strict=True)],
+        **p_fail,
     }
 
 
