@@ -1,0 +1,129 @@
+"""Who came from whom, and at which rates."""
+
+from importlib import import_module
+from math import log10
+from typing import Any
+
+from paceline.views.data import StudyView
+from paceline.views.figures.axes import decades, plain
+from paceline.views.figures.style import LIGHT, SCALE, Figure, framed, graph_objects
+from paceline.views.lineage import Bar, Lineage
+from paceline.views.lineage import lineage as rows_of
+
+_ON_DARK, _ON_LIGHT = "#fffffe", "#101010"  # on the two ends of the scale, which dark pages share
+MOST = 1_500  # bars that a page draws without a pause
+
+
+def lineage(view: StudyView) -> Figure | None:
+    """A bar for each stretch of a fork, coloured by its rate; lines from parents to clones; the winner's way framed."""
+    found = rows_of(view)
+    if found is None:
+        return None
+    go = graph_objects()
+    shown = _shown(found)
+    peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
+    what = ("multiplier" if view.tasks else "peak rate") if peaked else "rate"
+    lines = [_branches(found, shown, leads=leads) for leads in (False, True)]
+    figure = go.Figure([*_bars(shown, "run" if view.tasks else "fork", what), *lines])
+    if any(bar.state == "failed" for bar in shown):
+        figure.add_trace(_crosses(shown))
+    left_out = f" (the latest {MOST:,} of {len(found.bars):,} stretches)" * (len(shown) < len(found.bars))
+    title = "Runs and their schedules" if view.tasks else "Lineage of forks"
+    framed(figure, title + left_out, height=min(170 + 30 * len(found.rows), 900))
+    first = min(bar.first for bar in shown)
+    named = range(first, len(found.borders), max(1, (len(found.borders) - first) // 8))
+    figure.update_xaxes(
+        title_text="step" if view.tasks else "step of each decision (evenly spaced)",
+        tickvals=list(named),
+        ticktext=[f"{found.borders[i]:,}" for i in named],
+        range=[first - 0.05, len(found.borders) - 0.95],
+        showgrid=True,
+    )
+    figure.update_yaxes(
+        tickvals=list(range(len(found.rows))),
+        ticktext=[plain(row) for row in found.rows],
+        range=[len(found.rows) - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+    )
+    figure.update_layout(uniformtext={"mode": "hide", "minsize": 9}, bargap=0.25, legend_y=1.02)
+    return figure
+
+
+def _shown(found: Lineage) -> list[Bar]:
+    """All bars, or the way to the best and the latest others."""
+    if len(found.bars) <= MOST:
+        return list(found.bars)
+    rest = sorted((bar for bar in found.bars if not bar.leads), key=lambda bar: bar.last)
+    return [bar for bar in found.bars if bar.leads][-MOST // 2 :] + rest[-MOST // 2 :]
+
+
+def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
+    """The bars, and a point that nobody sees, which brings the scale of their colours."""
+    go, logs = graph_objects(), [log10(bar.multiplier) for bar in bars]
+    low, reach = min(logs), max(logs) - min(logs) or 1.0
+    shades: list[str] = import_module("plotly.colors").sample_colorscale(SCALE, [(at - low) / reach for at in logs])
+    ticks = decades(10**low * 0.99, 10 ** (low + reach) * 1.01)
+    drawn = go.Bar(
+        orientation="h",
+        base=[bar.first for bar in bars],
+        x=[bar.last - bar.first for bar in bars],
+        y=[bar.row for bar in bars],
+        text=[str(bar.fork) for bar in bars],
+        textposition="inside",
+        insidetextanchor="start",
+        insidetextfont={"color": [_ON_DARK if at - low < 0.55 * reach else _ON_LIGHT for at in logs]},
+        constraintext="none",
+        hovertext=[_told(bar, kind, what) for bar in bars],
+        hovertemplate="%{hovertext}<extra></extra>",
+        customdata=[bar.multiplier for bar in bars],
+        marker={
+            "color": shades,
+            "line": {
+                "color": [LIGHT.failed if bar.leads else LIGHT.paper for bar in bars],
+                "width": [2.5 if bar.leads else 1 for bar in bars],
+            },
+        },
+        showlegend=False,
+    )
+    scale = {
+        "title": {"text": what, "side": "right"},
+        "tickvals": [log10(tick) for tick in ticks["tickvals"]],
+        "ticktext": ticks["ticktext"],
+        "thickness": 12,
+        "outlinewidth": 0,
+    }
+    mark = {"color": [low], "cmin": low, "cmax": low + reach, "colorscale": SCALE, "colorbar": scale, "showscale": True}
+    return [drawn, go.Scatter(x=[None], y=[None], mode="markers", marker=mark, showlegend=False, hoverinfo="skip")]
+
+
+def _told(bar: Bar, kind: str, what: str) -> str:
+    became = f"{bar.state}: {plain(bar.reason)}" if bar.reason else bar.state
+    return f"{kind} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{what} {bar.multiplier:.4g}<br>{became}"
+
+
+def _branches(found: Lineage, shown: list[Bar], *, leads: bool) -> Any:
+    kept = {bar.fork for bar in shown}
+    x, y = list[Any](), list[Any]()
+    for branch in found.branches:
+        if branch.leads == leads and branch.fork in kept and branch.from_row != branch.to_row:
+            x += [branch.border, branch.border, None]
+            y += [branch.from_row, branch.to_row, None]
+    line = {"color": LIGHT.failed, "width": 2.5} if leads else {"color": LIGHT.clone, "width": 1.2}
+    name = "way to the best fork" if leads else "clone of"
+    return graph_objects().Scatter(
+        x=x, y=y, mode="lines", line=line, name=name, hoverinfo="skip", showlegend=bool(found.branches)
+    )
+
+
+def _crosses(bars: list[Bar]) -> Any:
+    """At the end of the last bar of each fork that failed."""
+    last = {bar.fork: bar for bar in bars if bar.state == "failed"}.values()
+    return graph_objects().Scatter(
+        x=[bar.last - 0.12 for bar in last],
+        y=[bar.row for bar in last],
+        mode="markers",
+        name="failed",
+        marker={"symbol": "x", "size": 9, "color": LIGHT.ended, "line": {"color": LIGHT.ink, "width": 1}},
+        hoverinfo="skip",
+    )
