@@ -44,7 +44,8 @@ def surface(model: TraceModel, failures: FailureModel | None = None) -> dict[str
     A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
     """
     frame, order = model.frame, model.frame.cutting.order
-    seen = frame.inputs(model.segments)[:, 0]
+    began, failed = frame.inputs(model.segments)[:, 0].numpy(), model.failed()
+    seen = began if failed.all() else began[~failed]  # one that came apart would leave the others in a single row
     values = tensor(np.linspace(float(seen.min()), float(seen.max()), VALUES))
     x = np.linspace(0.0, 1.0, RATES)
     grid = torch.meshgrid(values, tensor(x), indexing="ij")

@@ -18,10 +18,11 @@ TAIL = 1.6448536269514722  # of a standard normal, 95 % lies below
 
 
 class Fan(NamedTuple):
-    """A journaled forecast of a fork, from where it stood, and what it then observed over the same steps."""
+    """A journaled forecast of a fork, of raw or averaged weights, from where it stood, and what it then observed."""
 
     round: int
     fork: int
+    of: str
     start: int
     start_value: float | None
     steps: tuple[int, ...]
@@ -87,7 +88,7 @@ def _fan(
     start_value = None if before is None else before[1]
     low, median, high = (tuple(float(v) for v in band[name]) for name in ("low", "median", "high"))
     seen = at[first:last], values[first:last]
-    return Fan(decision.round, stretch.fork, stretch.start, start_value, steps, low, median, high, *seen)
+    return Fan(decision.round, stretch.fork, judged.of, stretch.start, start_value, steps, low, median, high, *seen)
 
 
 def _with_raw(view: StudyView) -> StudyView:

@@ -8,8 +8,8 @@ CAPTIONS: dict[str, tuple[str, str]] = {
     ),
     "lineage": (
         "Lineage",
-        "A bar is a fork between two decisions, its colour the rate it was given; lines lead from parents "
-        "to clones, and what led to the best fork is framed.",
+        "A bar is a fork, or a run of a family, at one rate, which is its colour; lines lead from parents "
+        "to clones, and what led to the best fork is framed, and a cross is a failure.",
     ),
     "forecasts": (
         "Forecasts",

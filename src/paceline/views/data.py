@@ -250,7 +250,7 @@ def read(events: Sequence[Event]) -> StudyView:
     if tasks:
         _name_runs(forks, {run.fork for run in best.values()}, finished)
     else:
-        leader = next((n for n in ranking if forks[n].state == "running"), _furthest(forks, settings))
+        leader = next((n for n in ranking if n in forks and forks[n].state == "running"), _furthest(forks, settings))
         _name_states(forks, leader, finished)
     views = [_fork_view(n, fork, tasks[fork.task] if tasks else "") for n, fork in sorted(forks.items())]
     made, told = tuple(d.view() for d in decisions), (answers_in(events), best, embedding_in(events))

@@ -10,7 +10,7 @@ def explained(view: StudyView) -> tuple[tuple[DecisionView, tuple[str, ...]], ..
     by_round: dict[int, list[Fan]] = {}
     for fan in fans(view):
         by_round.setdefault(fan.round, []).append(fan)
-    dropped = {fork.fork: fork.reason for fork in view.forks if fork.state == "dropped"}
+    dropped = {fork.fork: fork.reason for fork in view.forks if fork.reason}
     kind = "run" if view.tasks else "fork"
     return tuple(
         (
@@ -18,7 +18,7 @@ def explained(view: StudyView) -> tuple[tuple[DecisionView, tuple[str, ...]], ..
             (
                 *decision.reasons,
                 *(_expected(fan, kind) for fan in by_round.get(decision.round, [])),
-                *(f"{kind} {n} is dropped: {dropped.get(n, '')}" for n in decision.dropped),
+                *(f"{kind} {n} is dropped: {dropped.get(n, 'others are better')}" for n in decision.dropped),
             ),
         )
         for decision in view.decisions

@@ -20,22 +20,27 @@ def plain(text: str) -> str:
     return escape(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...", quote=False)
 
 
-def value_name(view: StudyView) -> str:
-    """What the axis of values says."""
-    better = "larger" if view.settings.get("mode") == "max" else "smaller"
-    return f"value, {view.of} weights ({better} is better)"
+def value_name(of: str) -> str:
+    """What an axis of values says, of raw or averaged weights."""
+    return f"value ({of} weights)"
 
 
-def value_axis(values: Iterable[float]) -> dict[str, Any]:
+def value_axis(values: Iterable[float], more: Iterable[float] = (), *, linear: bool = False) -> dict[str, Any]:
     """A log scale where values are positive and span more than half a decade, else a linear one.
 
-    The range leaves out what lies far above or below the rest, as the last values of a fork that failed do.
+    The range holds most values and what lies within as much again on either side, of `more` too; what is far beyond,
+    as the last values of a fork that came apart, leaves the figure.
     """
     seen = sorted(v for v in values if isfinite(v))
     if not seen:
         return {"type": "linear"}
-    low, high = seen[0], seen[-1]
-    if low > 0 and high / low > 3:
+    low, high = (seen[round(share * (len(seen) - 1))] for share in (0.02, 0.98))
+    log = not linear and low > 0 and high / low > 3
+    reach = log10(high / low) if log else high - low
+    least, most = (low / 10**reach, high * 10**reach) if log else (low - reach, high + reach)
+    kept = [v for v in (*seen, *more) if least <= v <= most and (v > 0 or not log)]
+    low, high = min(kept), max(kept)
+    if log:
         return {"type": "log", "range": [log10(low) - 0.05, log10(high) + 0.05], **decades(low * 0.9, high * 1.1)}
     pad = 0.05 * (high - low) or abs(high) * 0.05 or 1.0
     return {"type": "linear", "range": [low - pad, high + pad]}
@@ -54,31 +59,40 @@ def _bounds(view: StudyView, rates: Iterable[float]) -> tuple[float, float]:
     return min(bounds), max(bounds)
 
 
-def decades(low: float, high: float) -> dict[str, Any]:
-    """Ticks at powers of ten, and between them where there are few."""
-    powers = range(floor(log10(low)), ceil(log10(high)) + 1)
-    between = (1, 2, 5) if log10(high / low) < 1.7 else (1, 3) if log10(high / low) < 3.6 else (1,)
+def decades(low: float, high: float, *, room: float = 1.0) -> dict[str, Any]:
+    """Ticks at powers of ten, between them where there are few, and fewer than that where there are many.
+
+    `room` is above 1 on an axis with less of it, as a horizontal one has on a phone.
+    """
+    span = log10(high / low) * room
+    powers = range(floor(log10(low)), ceil(log10(high)) + 1, max(1, ceil(span / 8)))
+    between = (1, 2, 5) if span < 1.7 else (1, 3) if span < 3.6 else (1,)
     kept = [m * 10.0**p for p in powers for m in between if low * 0.9999 <= m * 10.0**p <= high * 1.0001]
     return {"tickmode": "array", "tickvals": kept, "ticktext": [f"{tick:.3g}" for tick in kept]}
 
 
-def step_buttons(axes: Sequence[str], *, y: float = 1.0) -> dict[str, Any]:
-    """Steps on a linear or on a log scale: decisions are often made early."""
+def step_axis() -> dict[str, Any]:
+    """Whole steps, written out."""
+    return {"title_text": "step", "tickformat": ",d", "nticks": 6, "tickangle": 0}
+
+
+def step_buttons(axes: Sequence[str]) -> dict[str, Any]:
+    """Steps on a linear or on a log scale, below the axis: decisions are often made early."""
     return {
         "type": "buttons",
         "direction": "right",
         "x": 1,
         "xanchor": "right",
-        "y": y,
-        "yanchor": "bottom",
-        "pad": {"b": 4, "t": 0},
+        "y": 0,
+        "yanchor": "top",
+        "pad": {"t": 28},
         "font": {"size": 11, "color": LIGHT.quiet},
         "bgcolor": LIGHT.paper,
         "bordercolor": LIGHT.grid,
         "showactive": False,
         "buttons": [
             {"label": label, "method": "relayout", "args": [{f"{axis}.type": scale for axis in axes}]}
-            for label, scale in (("linear steps", "linear"), ("log", "log"))
+            for label, scale in (("linear", "linear"), ("log", "log"))
         ],
     }
 
@@ -88,7 +102,7 @@ def choice(labels: Sequence[str], shown: Sequence[Sequence[bool]], *, prefix: st
     return {
         "active": active,
         "currentvalue": {"prefix": prefix, "xanchor": "left", "font": {"size": 13, "color": LIGHT.ink}},
-        "pad": {"t": 44, "b": 4},
+        "pad": {"t": 56, "b": 4},
         "bgcolor": LIGHT.grid,
         "bordercolor": LIGHT.quiet,
         "tickcolor": LIGHT.paper,

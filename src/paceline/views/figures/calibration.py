@@ -2,6 +2,7 @@
 
 from paceline.views.bands import Check, Coverage, checks, coverage, fans
 from paceline.views.data import StudyView
+from paceline.views.figures.axes import step_axis
 from paceline.views.figures.style import LIGHT, Figure, framed, graph_objects, subplots
 
 LEVELS = [i / 20 for i in range(21)]
@@ -18,23 +19,23 @@ def calibration(view: StudyView) -> Figure | None:
         cols=1,
         row_heights=[0.62, 0.38],
         vertical_spacing=0.16,
-        subplot_titles=[_told(covered), "where in its forecast each observation lay"],
+        subplot_titles=[_told(covered), "where in its forecast each lay"],
     )
     _curve(figure, found, covered.below)
-    _scatter(figure, found)
+    _scatter(figure, found, by_run=bool(view.tasks))
     framed(figure, "Calibration of forecasts", height=640)
     ticks = {"tickvals": [0, 0.25, 0.5, 0.75, 1], "ticktext": ["0", "25 %", "50 %", "75 %", "100 %"]}
     figure.update_xaxes(title_text="level of the forecast", range=[0, 1], row=1, **ticks)
     figure.update_yaxes(title_text="observed share", range=[-0.02, 1.02], row=1, **ticks)
-    figure.update_xaxes(title_text="step", row=2)
+    figure.update_xaxes({**step_axis(), "title_text": "run" if view.tasks else "step"}, row=2)
     figure.update_yaxes(title_text="level", range=[-0.03, 1.03], row=2, **ticks)
-    figure.update_layout(margin_t=110, legend_y=1.06)
+    figure.update_layout(margin_t=120, legend_y=1.06)
     figure.update_annotations(font_size=13)
     return figure
 
 
 def _told(covered: Coverage) -> str:
-    return f"{100 * covered.inside:.0f} % of {covered.checked:,} observations inside the 90 % band"
+    return f"{100 * covered.inside:.0f} % of {covered.checked:,} inside the 90 % band"
 
 
 def _curve(figure: Figure, found: tuple[Check, ...], journaled: tuple[tuple[float, float], ...]) -> None:
@@ -54,19 +55,19 @@ def _curve(figure: Figure, found: tuple[Check, ...], journaled: tuple[tuple[floa
         figure.add_trace(trace, row=1, col=1)
 
 
-def _scatter(figure: Figure, found: tuple[Check, ...]) -> None:
+def _scatter(figure: Figure, found: tuple[Check, ...], *, by_run: bool) -> None:
     go = graph_objects()
     for inside in (True, False):
         part = [check for check in found if check.inside == inside]
         mark = {"size": 5, "color": LIGHT.quiet} if inside else {"size": 6, "color": LIGHT.failed, "symbol": "diamond"}
         dots = go.Scatter(
-            x=[check.step for check in part],
+            x=[check.fork if by_run else check.step for check in part],
             y=[check.level for check in part],
             mode="markers",
             marker={**mark, "opacity": 0.75},
             name="inside the band" if inside else "outside",
-            customdata=[check.fork for check in part],
-            hovertemplate="fork %{customdata}, step %{x:,}: at %{y:.0%} of its forecast<extra></extra>",
+            customdata=[[check.fork, check.step] for check in part],
+            hovertemplate="fork %{customdata[0]}, step %{customdata[1]:,}: at %{y:.0%} of its forecast<extra></extra>",
             cliponaxis=False,
         )
         figure.add_trace(dots, row=2, col=1)

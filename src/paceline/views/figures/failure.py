@@ -27,10 +27,21 @@ def failure(view: StudyView) -> Figure | None:
 
 
 def _by_decision(lines: tuple[FailureLine, ...]) -> Figure:
-    """Rates against decisions: candidates differ a little from one to the next, so each is its own column."""
+    """Rates that all decisions asked about against decisions: each also asks about its parent's own rate."""
     go = graph_objects()
     columns = [f"{line.step:,}" for line in lines]
-    shades = [_column(i, line) for i, line in enumerate(lines)]
+    shared = sorted(set(lines[0].rates).intersection(*(line.rates for line in lines)))
+    asked = [dict(zip(line.rates, line.probability, strict=True)) for line in lines]
+    shades = go.Heatmap(
+        x=list(range(len(lines))),
+        y=shared,
+        z=[[of_rate[rate] for of_rate in asked] for rate in shared],
+        zmin=0,
+        zmax=1,
+        customdata=[[line.round for line in lines] for _ in shared],
+        hovertemplate="decision %{customdata}, rate %{y:.3g}: %{z:.3f}<extra></extra>",
+        **_scale(),
+    )
     given = [(i, one) for i, line in enumerate(lines) for one in line.chosen]
     dots = go.Scatter(
         x=[i for i, _ in given],
@@ -42,29 +53,18 @@ def _by_decision(lines: tuple[FailureLine, ...]) -> Figure:
         hovertemplate="fork %{customdata} at rate %{y:.3g}<extra></extra>",
         showlegend=True,
     )
-    figure = framed(go.Figure([*shades, dots]), "Probability that an interval fails", height=460)
-    figure.update_layout(coloraxis={**_scale(), "cmin": 0, "cmax": 1})
+    figure = framed(go.Figure([shades, dots]), "Probability that an interval fails", height=460)
     rates = [rate for line in lines for rate in line.rates]
-    every = max(1, len(columns) // 8)
+    every = max(1, len(columns) // 4)
     figure.update_xaxes(
         title_text="step of each decision (evenly spaced)",
         tickvals=list(range(0, len(columns), every)),
         ticktext=columns[::every],
+        tickangle=0,
         showgrid=False,
     )
     figure.update_yaxes(title_text="learning rate", type="log", **decades(min(rates), max(rates)), showgrid=False)
     return figure
-
-
-def _column(i: int, line: FailureLine) -> Any:
-    return graph_objects().Heatmap(
-        x=[i],
-        dx=1,
-        y=list(line.rates),
-        z=[[p] for p in line.probability],
-        coloraxis="coloraxis",
-        hovertemplate=f"decision {line.round}, rate %{{y:.3g}}: %{{z:.3f}}<extra></extra>",
-    )
 
 
 def _scale() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.views.bands import Check, Fan, checks, fans
 from paceline.views.curves import thinned
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import choice, value_axis, value_name
+from paceline.views.figures.axes import choice, step_axis, value_axis, value_name
 from paceline.views.figures.style import LIGHT, Figure, framed, graph_objects
 
 SHOWN = 40  # decisions that a slider can be set to
@@ -20,7 +20,7 @@ def forecasts(view: StudyView) -> Figure | None:
     if not found:
         return None
     if all(len(fan.steps) == 1 for fan in found):
-        return _ends(view, found)
+        return _ends(found)
     rounds = [list(group) for _, group in groupby(found, key=lambda fan: fan.round)][-SHOWN:]
     figure = graph_objects().Figure([trace for fans_of in rounds for trace in _round(fans_of)])
     for name, look in _legend().items():
@@ -30,20 +30,17 @@ def forecasts(view: StudyView) -> Figure | None:
     each, key = len(_round(rounds[0])), [True] * len(_legend())
     shown = [[True] * each * len(rounds) + key]
     shown += [[i == k for i in range(len(rounds)) for _ in range(each)] + key for k in range(len(rounds))]
-    figure.update_layout(sliders=[choice(labels, shown, prefix="decision: ", active=0)], margin_b=110)
-    figure.update_xaxes(title_text="step")
-    figure.update_yaxes(title_text=value_name(view), **_reach(found))
+    figure.update_layout(sliders=[choice(labels, shown, prefix="decision: ", active=0)], margin_b=124)
+    figure.update_xaxes(step_axis())
+    figure.update_yaxes(title_text=value_name(found[-1].of), **_reach(found))
     return figure
 
 
 def _reach(found: Sequence[Fan]) -> dict[str, Any]:
-    """As far as observations went, and half as far again: bands beyond that say no more than that they are wide."""
+    """As far as observations went, and as far again: bands beyond that say no more than that they are wide."""
     seen = [v for fan in found for v in (*fan.seen, *([] if fan.start_value is None else [fan.start_value]))]
-    seen = seen or [v for fan in found for v in (*fan.low, *fan.high)]
     bands = [v for fan in found for v in (*fan.low, *fan.high)]
-    room = 0.5 * (max(seen) - min(seen))
-    low, high = max(min(bands), min(seen) - room), min(max(bands), max(seen) + room)
-    return value_axis([*seen, low, high])
+    return value_axis(seen or bands, bands, linear=min(bands) <= 0)
 
 
 def _legend() -> dict[str, dict[str, Any]]:
@@ -114,7 +111,7 @@ def _medians(of_round: Sequence[Fan]) -> dict[str, Any]:
     return {"x": x, "y": y, "customdata": told, "hovertemplate": template}
 
 
-def _ends(view: StudyView, found: Sequence[Fan]) -> Figure:
+def _ends(found: Sequence[Fan]) -> Figure:
     """Runs side by side: the band of each end, and where it ended."""
     go = graph_objects()
     names = [f"run {fan.fork}" for fan in found]
@@ -152,6 +149,6 @@ def _ends(view: StudyView, found: Sequence[Fan]) -> Figure:
     framed(figure, "Forecasts, and what then happened", height=420)
     figure.update_xaxes(type="category")
     figure.update_yaxes(
-        title_text=value_name(view), **value_axis(v for f in found for v in (*f.low, *f.high, *f.seen[-1:]))
+        title_text=value_name(found[-1].of), **value_axis(v for f in found for v in (*f.low, *f.high, *f.seen[-1:]))
     )
     return figure

@@ -29,15 +29,16 @@ def lineage(view: StudyView) -> Figure | None:
         figure.add_trace(_crosses(shown))
     left_out = f" (the latest {MOST:,} of {len(found.bars):,} stretches)" * (len(shown) < len(found.bars))
     title = "Runs and their schedules" if view.tasks else "Lineage of forks"
-    framed(figure, title + left_out, height=min(170 + 30 * len(found.rows), 900))
+    framed(figure, title + left_out, height=min(190 + 30 * max(len(found.rows), 4), 900))
     first = min(bar.first for bar in shown)
-    named = range(first, len(found.borders), max(1, (len(found.borders) - first) // 8))
+    named = range(first, len(found.borders), max(1, (len(found.borders) - first) // 4))
     figure.update_xaxes(
         title_text="step" if view.tasks else "step of each decision (evenly spaced)",
         tickvals=list(named),
         ticktext=[f"{found.borders[i]:,}" for i in named],
         range=[first - 0.05, len(found.borders) - 0.95],
         showgrid=True,
+        tickangle=0,
     )
     figure.update_yaxes(
         tickvals=list(range(len(found.rows))),
@@ -72,8 +73,8 @@ def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
         text=[str(bar.fork) for bar in bars],
         textposition="inside",
         insidetextanchor="start",
-        insidetextfont={"color": [_ON_DARK if at - low < 0.55 * reach else _ON_LIGHT for at in logs]},
-        constraintext="none",
+        insidetextfont={"color": _seen_on(bars)},
+        textangle=0,
         hovertext=[_told(bar, kind, what) for bar in bars],
         hovertemplate="%{hovertext}<extra></extra>",
         customdata=[bar.multiplier for bar in bars],
@@ -97,6 +98,13 @@ def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
     return [drawn, go.Scatter(x=[None], y=[None], mode="markers", marker=mark, showlegend=False, hoverinfo="skip")]
 
 
+def _seen_on(bars: list[Bar]) -> list[str]:
+    """A colour that shows on each bar."""
+    logs = [log10(bar.multiplier) for bar in bars]
+    middle = 0.45 * min(logs) + 0.55 * max(logs)
+    return [_ON_DARK if at < middle else _ON_LIGHT for at in logs]
+
+
 def _told(bar: Bar, kind: str, what: str) -> str:
     became = f"{bar.state}: {plain(bar.reason)}" if bar.reason else bar.state
     return f"{kind} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{what} {bar.multiplier:.4g}<br>{became}"
@@ -104,7 +112,8 @@ def _told(bar: Bar, kind: str, what: str) -> str:
 
 def _branches(found: Lineage, shown: list[Bar], *, leads: bool) -> Any:
     kept = {bar.fork for bar in shown}
-    x, y = list[Any](), list[Any]()
+    x: list[Any] = [None]  # a line of no length is in the legend too
+    y: list[Any] = [None]
     for branch in found.branches:
         if branch.leads == leads and branch.fork in kept and branch.from_row != branch.to_row:
             x += [branch.border, branch.border, None]
@@ -118,12 +127,14 @@ def _branches(found: Lineage, shown: list[Bar], *, leads: bool) -> Any:
 
 def _crosses(bars: list[Bar]) -> Any:
     """At the end of the last bar of each fork that failed."""
+    colours = dict(zip(bars, _seen_on(bars), strict=True))
     last = {bar.fork: bar for bar in bars if bar.state == "failed"}.values()
     return graph_objects().Scatter(
-        x=[bar.last - 0.12 for bar in last],
+        x=[bar.last - 0.15 for bar in last],
         y=[bar.row for bar in last],
         mode="markers",
         name="failed",
-        marker={"symbol": "x", "size": 9, "color": LIGHT.ended, "line": {"color": LIGHT.ink, "width": 1}},
+        showlegend=False,
+        marker={"symbol": "x-thin", "size": 8, "line": {"color": [colours[bar] for bar in last], "width": 2}},
         hoverinfo="skip",
     )

@@ -96,7 +96,7 @@ def framed(figure: Figure, title: str, *, height: int = 420) -> Figure:
         "ticks": "outside",
         "ticklen": 4,
         "automargin": True,
-        "title": {"standoff": 8},
+        "title": {"standoff": 8, "font": {"size": 13}},
     }
     figure.update_layout(
         template={"layout": {"xaxis": axis, "yaxis": axis}},

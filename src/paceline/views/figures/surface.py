@@ -79,13 +79,16 @@ def finish(figure: Figure, found: Sequence[Surface], each: int, *, rows: int, ti
     """Axes, and a slider over the decisions."""
     framed(figure, title, height=height)
     figure.update_annotations(font_size=13)
+    figure.update_layout(
+        margin_t=88, legend={"y": 1, "yref": "container", "yanchor": "top", "xanchor": "right", "x": 1}
+    )
     shown = [[i == k for i in range(len(found)) for _ in range(each)] for k in range(len(found))]
     labels = [f"{one.round}, at step {one.step:,}" for one in found]
-    values = [v for one in found for v in (*one.values, *(c.value for c in one.chosen))]
+    begun, grids = [c.value for one in found for c in one.chosen], [v for one in found for v in one.values]
     rates = [rate for one in found for rate in one.rates]
-    figure.update_xaxes(type="log", **decades(min(rates), max(rates)), showgrid=False)
+    figure.update_xaxes(type="log", **decades(min(rates), max(rates), room=2), showgrid=False, tickangle=0)
     figure.update_xaxes(title_text="learning rate, or multiplier of the base", row=rows)
-    figure.update_yaxes(title_text="value", **value_axis(values), showgrid=False)
+    figure.update_yaxes(title_text="value", **value_axis(begun or grids, grids), showgrid=False)
     if len(found) > 1:
         slider = choice(labels, shown, prefix="decision: ", active=len(found) - 1)
-        figure.update_layout(sliders=[slider], margin_b=110)
+        figure.update_layout(sliders=[slider], margin_b=124)

@@ -5,7 +5,7 @@ from typing import Any
 
 from paceline.views.curves import Birth, Curve, best_curve, births, curves, whole_curve
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import plain, rate_axis, step_buttons, value_axis, value_name
+from paceline.views.figures.axes import plain, rate_axis, step_axis, step_buttons, value_axis, value_name
 from paceline.views.figures.style import LIGHT, TASKS, Figure, framed, graph_objects, subplots
 
 # name, colour, width and dash of the forks of a state; the winner is drawn over all of them
@@ -28,11 +28,10 @@ def traces(view: StudyView) -> Figure | None:
     kept = [line for line in lines if line.state != "failed"] or list(lines)
     figure.update_yaxes(value_axis(v for line in (*kept, *best) for v in line.values), row=1)
     figure.update_yaxes(rate_axis(view, (rate for line in lines for rate in line.rates)), row=2)
-    figure.update_yaxes(title_text=value_name(view), row=1)
+    figure.update_yaxes(title_text=value_name(view.of), row=1)
     figure.update_yaxes(title_text="learning rate", row=2)
-    figure.update_xaxes(title_text="step", row=2)
-    figure.update_layout(updatemenus=[step_buttons(("xaxis", "xaxis2"))], margin_t=108)
-    figure.update_layout(legend_y=1.06)
+    figure.update_xaxes(step_axis(), row=2)
+    figure.update_layout(updatemenus=[step_buttons(("xaxis", "xaxis2"))], margin_b=70)
     return figure
 
 

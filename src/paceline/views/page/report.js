@@ -3,6 +3,13 @@
 const pairs = JSON.parse(document.getElementById("colours").textContent).pairs;
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 
+const config = {
+  responsive: true,
+  displaylogo: false,
+  displayModeBar: window.innerWidth < 600 ? false : "hover",
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+};
+
 function exchanged(part) {
   if (Array.isArray(part)) return part.map(exchanged);
   if (part && typeof part === "object")
@@ -15,7 +22,7 @@ function draw(dark) {
     [...document.querySelectorAll(".figure")].map((place) => {
       const figure = JSON.parse(document.getElementById("data-" + place.id).textContent);
       const { data, layout } = dark ? exchanged(figure) : figure;
-      return Plotly.react(place, data, layout, { responsive: true, displaylogo: false });
+      return Plotly.react(place, data, layout, config);
     })
   );
 }
