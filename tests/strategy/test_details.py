@@ -9,6 +9,7 @@ from paceline.strategy import Dynamic
 from paceline.strategy.details import rounded
 from paceline.study import Decided, Proposed
 from paceline.study.events import to_json
+from paceline.tuner import Tuner
 from tests.test_tuner import drive, loss, make
 
 
@@ -36,7 +37,8 @@ def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> 
 def test_where_something_failed_the_surface_holds_how_likely_that_is() -> None:
     """Over the grid, and the same as the classifier says of the candidates at the value of their parent."""
     events = []
-    tuner = make("greedy", on_event=events.append)
+    strategy = Dynamic.greedy(forks=3, intervals=4)
+    tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=strategy, on_event=events.append)
     while (proposals := tuner.ask()) is not None:
         for p in proposals:
             steps, values = loss(p)
@@ -52,6 +54,10 @@ def test_where_something_failed_the_surface_holds_how_likely_that_is() -> None:
         grid = np.array(details["surface"]["p_fail"])
         assert grid.shape == (len(details["surface"]["values"]), len(details["surface"]["rates"]))
         assert ((grid >= 0) & (grid <= 1)).all()
+        values = details["surface"]["values"]
+        assert all(
+            min(values) <= 1.0001 * row["value"] and row["value"] <= 1.0001 * max(values) for row in details["ranking"]
+        )
     details = failing[-1]
     at, rates, values = details["p_fail"][0], details["surface"]["rates"], details["surface"]["values"]
     column = [np.interp(np.log(at["rates"]), np.log(rates), row) for row in details["surface"]["p_fail"]]

@@ -38,14 +38,17 @@ def forecasts(
     return bands
 
 
-def surface(model: TraceModel, failures: FailureModel | None = None) -> dict[str, Any]:
+def surface(model: TraceModel, failures: FailureModel | None = None, *, now: Sequence[float] = ()) -> dict[str, Any]:
     """Mean and deviation of each latent function over a grid of values (rows) and rates (columns).
 
-    A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
+    The grid reaches from the worst value that an interval began at, and did not fail, to the values that forks stand at
+    `now`. A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
     """
     frame, order = model.frame, model.frame.cutting.order
     began, failed = frame.inputs(model.segments)[:, 0].numpy(), model.failed()
-    seen = began if failed.all() else began[~failed]  # one that came apart would leave the others in a single row
+    kept = began if failed.all() else began[~failed]  # one that came apart would leave the others in a single row
+    here = frame.scaling.values(frame.cutting.objective.to_model(np.array(now, dtype=float)))
+    seen = np.concatenate([kept, here[np.isfinite(here)]])
     values = tensor(np.linspace(float(seen.min()), float(seen.max()), VALUES))
     x = np.linspace(0.0, 1.0, RATES)
     grid = torch.meshgrid(values, tensor(x), indexing="ij")

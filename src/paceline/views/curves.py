@@ -14,8 +14,8 @@ import numpy as np
 from paceline.traces import Constant, Schedule
 from paceline.views.data import ForkView, State, StudyView
 
-POINTS, FEWEST = 40_000, 40
-"""Points of all lines of a figure together, and of one line at least."""
+POINTS, FEWEST, FORKS = 40_000, 20, 1_000
+"""Points of all lines of a figure together, those of one line at least, and the most forks that are drawn."""
 
 
 class Curve(NamedTuple):
@@ -45,11 +45,20 @@ def column(view: StudyView, fork: ForkView) -> tuple[float, ...]:
     return fork.values.get(view.of, next(iter(fork.values.values()), ()))
 
 
+def latest(view: StudyView) -> tuple[ForkView, ...]:
+    """The forks that are drawn: all of them, or in a long study the last ones to begin and the best."""
+    if len(view.forks) <= FORKS:
+        return view.forks
+    best = {run.fork for run in view.best_runs.values()} | ({view.best.fork} if view.best is not None else set[int]())
+    last = sorted((fork for fork in view.forks if fork.fork not in best), key=lambda f: (f.start, f.fork))[-FORKS:]
+    return tuple(sorted([*last, *(fork for fork in view.forks if fork.fork in best)], key=lambda f: f.fork))
+
+
 def curves(view: StudyView) -> tuple[Curve, ...]:
-    """One line per fork that observed anything, in the order of their numbers."""
-    known = {fork.fork: fork for fork in view.forks}
-    most = max(FEWEST, POINTS // max(len(view.forks), 1))
-    return tuple(_curve(view, known, fork, most) for fork in view.forks if fork.step > fork.start)
+    """One line per fork that observed anything, in the order of their numbers; of the latest in a long study."""
+    known, shown = {fork.fork: fork for fork in view.forks}, latest(view)
+    most = max(FEWEST, POINTS // max(len(shown), 1))
+    return tuple(_curve(view, known, fork, most) for fork in shown if fork.step > fork.start)
 
 
 def best_curve(view: StudyView) -> Curve | None:
@@ -65,11 +74,23 @@ def whole_curve(view: StudyView, fork: ForkView) -> Curve:
     return Curve(fork.fork, fork.task, fork.state, at, seen, *rate_line(fork.schedule, 0, fork.step))
 
 
+def usual_values(view: StudyView) -> list[float]:
+    """What the best fork, or the best runs of a family, observed: what an axis must hold, whatever others did."""
+    best = (
+        [run.fork for run in view.best_runs.values()] if view.tasks else [f.fork for f in (view.best,) if f is not None]
+    )
+    found = list[float]()
+    for number in best:
+        _, columns = view.whole_run(number)
+        found += [v for v in columns.get(view.of, next(iter(columns.values()), ())) if isfinite(v)]
+    return found
+
+
 def births(view: StudyView) -> tuple[Birth, ...]:
     """Where each clone began."""
     known = {fork.fork: fork for fork in view.forks}
     found = list[Birth]()
-    for fork in view.forks:
+    for fork in latest(view):
         if fork.parent is not None and (at := anchor(view, known, fork, fork.start)) is not None:
             found.append(Birth(fork.fork, fork.parent, fork.start, at[1], float(fork.schedule(fork.start))))
     return tuple(found)

@@ -100,7 +100,7 @@ class DecisionView(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """The best value at the end of an interval so far, once all forks together had done so many steps."""
+    """The best value at the end of an interval so far, of either weights, once all forks had done so many steps."""
 
     done: int
     value: float
@@ -264,10 +264,12 @@ def _fork_view(number: int, f: _Growing, task: str) -> ForkView:
 
 def _note_best(spent: list[Spent], done: int, event: Observed, settings: dict[str, Any]) -> None:
     """Add a value where it is the best so far; values of the tasks of a family do not compare."""
-    of, sign = settings.get("strategy", {}).get("of", "raw"), 1.0 if settings.get("mode") == "max" else -1.0
-    column = event.values.get(of, next(iter(event.values.values()), ()))
-    if column and not settings.get("tasks") and (not spent or sign * (column[-1] - spent[-1].value) > 0):
-        spent.append(Spent(done, column[-1]))
+    better = max if settings.get("mode") == "max" else min
+    ends = [column[-1] for column in event.values.values() if column and isfinite(column[-1])]
+    if ends and not settings.get("tasks"):
+        value = better(ends)
+        if not spent or better(value, spent[-1].value) != spent[-1].value:
+            spent.append(Spent(done, value))
 
 
 def bands_of(details: dict[str, Any]) -> dict[int, Band]:

@@ -7,6 +7,7 @@ are a row each, by task, with the intervals of their schedules.
 from itertools import pairwise
 from typing import NamedTuple
 
+from paceline.views.curves import latest
 from paceline.views.data import ForkView, State, StudyView
 
 
@@ -38,12 +39,15 @@ class Branch(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """The forks of a study; `borders` are the steps between which bars lie, `rows` what each row is called."""
+    """The forks of a study; `borders` are the steps between which bars lie, `rows` what each row is called,
+    and `left_out` how many earlier forks of a long study are not in it.
+    """
 
     borders: tuple[int, ...]
     rows: tuple[str, ...]
     bars: tuple[Bar, ...]
     branches: tuple[Branch, ...]
+    left_out: int
 
 
 class _Stretch(NamedTuple):
@@ -56,23 +60,30 @@ def lineage(view: StudyView) -> Lineage | None:
     """The forks of a study in rows; None where there are none."""
     if not view.forks:
         return None
-    ran = {fork.fork: _stretches(fork) for fork in view.forks}
-    asked = {step for d in view.decisions for s in d.proposed for step in (s.start, s.stop)}
+    forks = latest(view)
+    ran = {fork.fork: _stretches(fork) for fork in forks}
+    asked = {step for d in view.decisions for s in d.proposed if s.fork in ran for step in (s.start, s.stop)}
     borders = tuple(sorted(asked | {step for fork in ran.values() for s in fork for step in (s.start, s.stop)}))
     at = {step: i for i, step in enumerate(borders)}
-    rows = _rows_of_runs(view) if view.tasks else _rows_of_forks(view, ran)
+    rows = _rows_of_runs(view, forks) if view.tasks else _rows_of_forks(forks, ran)
     leads = _leading(view)
     bars, branches = list[Bar](), list[Branch]()
-    for fork in view.forks:
+    for fork in forks:
         until = leads.get(fork.fork, -1)
         for s in ran[fork.fork]:
             where = rows[fork.fork], at[s.start], at[s.stop], s.start, s.stop
             bars.append(Bar(fork.fork, fork.task, *where, s.multiplier, fork.state, fork.reason, s.start < until))
-        if fork.parent is not None:
+        if fork.parent in rows:
             link = at[fork.start], rows[fork.parent], rows[fork.fork], until >= 0
             branches.append(Branch(fork.fork, fork.parent, *link))
-    names = [f"{f.task}, run {f.fork}" for f in sorted(view.forks, key=lambda f: rows[f.fork])] if view.tasks else []
-    return Lineage(borders, tuple(names) or ("",) * (max(rows.values()) + 1), tuple(bars), tuple(branches))
+    names = [f"{f.task}, run {f.fork}" for f in sorted(forks, key=lambda f: rows[f.fork])] if view.tasks else []
+    return Lineage(
+        borders,
+        tuple(names) or ("",) * (max(rows.values()) + 1),
+        tuple(bars),
+        tuple(branches),
+        len(view.forks) - len(forks),
+    )
 
 
 def _stretches(fork: ForkView) -> list[_Stretch]:
@@ -88,10 +99,10 @@ def _stretches(fork: ForkView) -> list[_Stretch]:
     return [_Stretch(*ends) for ends in zip(edges, edges[1:], rates, strict=False)]
 
 
-def _rows_of_forks(view: StudyView, ran: dict[int, list[_Stretch]]) -> dict[int, int]:
+def _rows_of_forks(forks: tuple[ForkView, ...], ran: dict[int, list[_Stretch]]) -> dict[int, int]:
     """A row for each fork: its parent's where that is free, else the first free one."""
     free_from, rows = list[int](), dict[int, int]()
-    for fork in sorted(view.forks, key=lambda f: (f.start, f.fork)):
+    for fork in sorted(forks, key=lambda f: (f.start, f.fork)):
         free = [row for row, step in enumerate(free_from) if step <= fork.start]
         own = rows.get(fork.parent, -1) if fork.parent is not None else -1
         row = own if own in free else free[0] if free else len(free_from)
@@ -101,10 +112,10 @@ def _rows_of_forks(view: StudyView, ran: dict[int, list[_Stretch]]) -> dict[int,
     return rows
 
 
-def _rows_of_runs(view: StudyView) -> dict[int, int]:
+def _rows_of_runs(view: StudyView, forks: tuple[ForkView, ...]) -> dict[int, int]:
     """A row for each run, those of a task together."""
     order = {task: i for i, task in enumerate(view.tasks)}
-    runs = sorted(view.forks, key=lambda f: (order[f.task], f.fork))
+    runs = sorted(forks, key=lambda f: (order[f.task], f.fork))
     return {fork.fork: row for row, fork in enumerate(runs)}
 
 

@@ -59,15 +59,18 @@ def report(views: Mapping[str, StudyView]) -> str:
 
 def _several(views: Mapping[str, StudyView], figures: dict[str, Figure]) -> str:
     """What the studies cost and came to, and where to find each."""
-    figures["costs"] = _untitled(costs(views))
+    short = {Path(name).name: view for name, view in views.items()}
+    figures["costs"] = _untitled(costs(short if len(short) == len(views) else views))
     links = "".join(f'<li><a href="#s{i}">{escape(name)}</a></li>' for i, name in enumerate(views))
-    return f"<header><h1>{len(views)} studies</h1><ul>{links}</ul></header>\n{_figure('costs', 'costs')}"
+    return (
+        f"<header><h1>{len(views)} studies</h1><ul>{links}</ul></header>\n{_figure('costs', 'costs', figures['costs'])}"
+    )
 
 
 def _study(name: str, view: StudyView, key: str, figures: dict[str, Figure]) -> str:
     drawn = {what: draw(view) for what, draw in FIGURES.items()}
     figures.update({f"{key}-{what}": _untitled(figure) for what, figure in drawn.items() if figure is not None})
-    shown = "".join(_figure(f"{key}-{what}", what) for what, figure in drawn.items() if figure is not None)
+    shown = "".join(_figure(f"{key}-{what}", what, figure) for what, figure in drawn.items() if figure is not None)
     words = "".join(
         _table(part) if isinstance(part, Table) else f"<p>{escape(str(part))}</p>\n"
         for part in result_in_words(view, Path(name))
@@ -89,11 +92,12 @@ def _untitled(figure: Figure) -> Figure:
     return figure.update_layout(title_text="", margin_t=max(figure.layout.margin.t - 26, 30))
 
 
-def _figure(key: str, what: str) -> str:
+def _figure(key: str, what: str, figure: Figure) -> str:
     heading, sentence = CAPTIONS[what]
+    note = f" In this figure {figure.layout.meta}." if figure.layout.meta else ""
     return (
         f'<section><h2>{heading}</h2>\n<figure><div class="figure" id="{key}" role="img" aria-label="{heading}"></div>'
-        f"<figcaption>{sentence}</figcaption></figure></section>\n"
+        f"<figcaption>{sentence}{note}</figcaption></figure></section>\n"
     )
 
 

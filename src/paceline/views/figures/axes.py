@@ -46,6 +46,14 @@ def value_axis(values: Iterable[float], more: Iterable[float] = (), *, linear: b
     return {"type": "linear", "range": [low - pad, high + pad]}
 
 
+def within(values: Iterable[float], axis: dict[str, Any]) -> list[float]:
+    """Values for marks on an axis: those beyond its range lie on its edge, since a browser knows no 1e60 pixels."""
+    if "range" not in axis:
+        return list(values)
+    low, high = (10.0**end if axis["type"] == "log" else end for end in axis["range"])
+    return [min(max(value, low), high) for value in values]
+
+
 def rate_axis(view: StudyView, rates: Iterable[float] = ()) -> dict[str, Any]:
     """A log scale over the bounds; rates that decay to zero leave it."""
     low, high = _bounds(view, rates)

@@ -14,19 +14,19 @@ def costs(views: Mapping[str, StudyView]) -> Figure:
     found = bills(views)
     figure = graph_objects().Figure()
     for i, bill in enumerate(found):
-        for trace in _drawn(bill, TASKS[i % len(TASKS)], MARKS[i // len(TASKS) % len(MARKS)]):
+        turn = i // len(TASKS)
+        for trace in _drawn(bill, TASKS[i % len(TASKS)], MARKS[turn % len(MARKS)], "dot" if turn % 2 else "solid"):
             figure.add_trace(trace)
-    rows = -(-len(found) // 2)
-    framed(figure, "Cost against value", height=430 + 22 * rows)
+    framed(figure, "Cost against value", height=430 + 22 * len(found))
     figure.update_xaxes(title_text="cost: steps of all forks, in runs", rangemode="tozero")
     ends = [bill.value for bill in found if bill.value is not None]
     late = [value for bill in found for cost, value in bill.way if cost >= 0.1 * bill.cost]
-    figure.update_yaxes(title_text="value (of each study's own)", **value_axis([*ends, *late]))
-    figure.update_layout(legend={"y": -0.2, "yanchor": "top"}, margin_t=56, margin_b=70 + 22 * rows)
+    figure.update_yaxes(title_text="value", **value_axis([*ends, *late]))
+    figure.update_layout(legend={"y": 0, "yref": "container", "yanchor": "bottom"}, margin_t=56, margin_b=64)
     return figure
 
 
-def _drawn(bill: Bill, colour: str, mark: str) -> list[Any]:
+def _drawn(bill: Bill, colour: str, mark: str, dash: str) -> list[Any]:
     go, name = graph_objects(), plain(bill.name)
     look: dict[str, Any] = {"name": name, "legendgroup": name}
     told = f"{name}: %{{x:.3g}} runs, %{{y:.4g}}<extra></extra>"
@@ -35,7 +35,7 @@ def _drawn(bill: Bill, colour: str, mark: str) -> list[Any]:
         x=[cost for cost, _ in way],
         y=[value for _, value in way],
         mode="lines",
-        line={"color": colour, "width": 1.3, "shape": "hv"},
+        line={"color": colour, "width": 1.3, "dash": dash, "shape": "hv"},
         hovertemplate=told,
         showlegend=bill.value is None,
         **look,

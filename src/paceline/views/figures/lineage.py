@@ -11,7 +11,6 @@ from paceline.views.lineage import Bar, Lineage
 from paceline.views.lineage import lineage as rows_of
 
 _ON_DARK, _ON_LIGHT = "#fffffe", "#101010"  # on the two ends of the scale, which dark pages share
-MOST = 1_500  # bars that a page draws without a pause
 
 
 def lineage(view: StudyView) -> Figure | None:
@@ -20,16 +19,16 @@ def lineage(view: StudyView) -> Figure | None:
     if found is None:
         return None
     go = graph_objects()
-    shown = _shown(found)
+    shown = list(found.bars)
     peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
     what = ("multiplier" if view.tasks else "peak rate") if peaked else "rate"
-    lines = [_branches(found, shown, leads=leads) for leads in (False, True)]
+    lines = [_branches(found, leads=leads) for leads in (False, True)]
     figure = go.Figure([*_bars(shown, "run" if view.tasks else "fork", what), *lines])
     if any(bar.state == "failed" for bar in shown):
         figure.add_trace(_crosses(shown))
-    left_out = f" (the latest {MOST:,} of {len(found.bars):,} stretches)" * (len(shown) < len(found.bars))
+    note = f"{found.left_out:,} earlier ones are left out" if found.left_out else ""
     title = "Runs and their schedules" if view.tasks else "Lineage of forks"
-    framed(figure, title + left_out, height=min(190 + 30 * max(len(found.rows), 4), 900))
+    framed(figure, title, height=min(190 + 30 * max(len(found.rows), 4), 900), note=note)
     first = min(bar.first for bar in shown)
     named = range(first, len(found.borders), max(1, (len(found.borders) - first) // 4))
     figure.update_xaxes(
@@ -49,14 +48,6 @@ def lineage(view: StudyView) -> Figure | None:
     )
     figure.update_layout(uniformtext={"mode": "hide", "minsize": 9}, bargap=0.25, legend_y=1.02)
     return figure
-
-
-def _shown(found: Lineage) -> list[Bar]:
-    """All bars, or the way to the best and the latest others."""
-    if len(found.bars) <= MOST:
-        return list(found.bars)
-    rest = sorted((bar for bar in found.bars if not bar.leads), key=lambda bar: bar.last)
-    return [bar for bar in found.bars if bar.leads][-MOST // 2 :] + rest[-MOST // 2 :]
 
 
 def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
@@ -110,12 +101,11 @@ def _told(bar: Bar, kind: str, what: str) -> str:
     return f"{kind} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{what} {bar.multiplier:.4g}<br>{became}"
 
 
-def _branches(found: Lineage, shown: list[Bar], *, leads: bool) -> Any:
-    kept = {bar.fork for bar in shown}
+def _branches(found: Lineage, *, leads: bool) -> Any:
     x: list[Any] = [None]  # a line of no length is in the legend too
     y: list[Any] = [None]
     for branch in found.branches:
-        if branch.leads == leads and branch.fork in kept and branch.from_row != branch.to_row:
+        if branch.leads == leads and branch.from_row != branch.to_row:
             x += [branch.border, branch.border, None]
             y += [branch.from_row, branch.to_row, None]
     line = {"color": LIGHT.failed, "width": 2.5} if leads else {"color": LIGHT.clone, "width": 1.2}

@@ -84,8 +84,11 @@ def subplots(**settings: Any) -> Figure:
     return import_module("plotly.subplots").make_subplots(**settings)
 
 
-def framed(figure: Figure, title: str, *, height: int = 420) -> Figure:
-    """Give a figure its title, fonts, colours and margins; the width is that of the page."""
+def framed(figure: Figure, title: str, *, height: int = 420, note: str = "") -> Figure:
+    """Give a figure its title, fonts, colours and margins; the width is that of the page.
+
+    A `note` follows the title and is kept in `layout.meta`, for pages that have a heading of their own.
+    """
     p = LIGHT
     axis = {
         "gridcolor": p.grid,
@@ -100,7 +103,14 @@ def framed(figure: Figure, title: str, *, height: int = 420) -> Figure:
     }
     figure.update_layout(
         template={"layout": {"xaxis": axis, "yaxis": axis}},
-        title={"text": title, "x": 0, "xref": "container", "xanchor": "left", "pad": {"l": 8}, "font": {"size": 16}},
+        title={
+            "text": f"{title} ({note})" if note else title,
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "pad": {"l": 8},
+            "font": {"size": 16},
+        },
         font={"family": FONT, "size": 13, "color": p.ink},
         paper_bgcolor=p.paper,
         plot_bgcolor=p.paper,
@@ -108,6 +118,7 @@ def framed(figure: Figure, title: str, *, height: int = 420) -> Figure:
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"},
         margin={"l": 60, "r": 16, "t": 84, "b": 56},
         height=height,
+        meta=note,
         autosize=True,
         hovermode="closest",
     )

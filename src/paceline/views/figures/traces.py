@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.views.curves import Birth, Curve, best_curve, births, curves, whole_curve
+from paceline.views.curves import Birth, Curve, best_curve, births, curves, latest, usual_values, whole_curve
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import plain, rate_axis, step_axis, step_buttons, value_axis, value_name
+from paceline.views.figures.axes import plain, rate_axis, step_axis, step_buttons, value_axis, value_name, within
 from paceline.views.figures.style import LIGHT, TASKS, Figure, framed, graph_objects, subplots
 
 # name, colour, width and dash of the forks of a state; the winner is drawn over all of them
@@ -23,35 +23,39 @@ def traces(view: StudyView) -> Figure | None:
     if not any(line.values for line in lines):
         return None
     figure = subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.64, 0.36], vertical_spacing=0.06)
-    best = (_draw_tasks if view.tasks else _draw_forks)(figure, view, lines)
-    framed(figure, "Runs and their rates" if view.tasks else "Forks and their rates", height=620)
     kept = [line for line in lines if line.state != "failed"] or list(lines)
-    figure.update_yaxes(value_axis(v for line in (*kept, *best) for v in line.values), row=1)
+    seen = [v for line in kept for v in line.values]
+    axis = value_axis(usual_values(view) or seen, seen)
+    (_draw_tasks if view.tasks else _draw_forks)(figure, view, lines)
+    _add_crosses(figure, [line for line in lines if line.state == "failed"], axis)
+    left_out = len(view.forks) - len(latest(view))
+    title = "Runs and their rates" if view.tasks else "Forks and their rates"
+    framed(figure, title, height=620, note=f"{left_out:,} earlier ones are left out" if left_out else "")
+    figure.update_yaxes(axis, row=1)
     figure.update_yaxes(rate_axis(view, (rate for line in lines for rate in line.rates)), row=2)
     figure.update_yaxes(title_text=value_name(view.of), row=1)
     figure.update_yaxes(title_text="learning rate", row=2)
+    figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)
     figure.update_xaxes(step_axis(), row=2)
     figure.update_layout(updatemenus=[step_buttons(("xaxis", "xaxis2"))], margin_b=70)
     return figure
 
 
-def _draw_forks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> list[Curve]:
+def _draw_forks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
     for state, (name, colour, width, dash) in _STATES.items():
         of_state = [line for line in lines if line.state == state]
         if of_state:
             stroke = {"color": colour, "width": width, "dash": dash}
             _add(figure, of_state, f"{len(of_state)} {name}", stroke, hover="fork %{customdata}")
-    _add_crosses(figure, [line for line in lines if line.state == "failed"])
     _add_births(figure, births(view))
     best = best_curve(view)
-    if best is None:
-        return []
-    words = "won" if view.finished is not None else "leads"
-    _add(figure, [best], f"fork {best.fork} {words}", {"color": LIGHT.best, "width": 3}, hover="fork %{customdata}")
-    return [best]
+    if best is not None:
+        words = "won" if view.finished is not None else "leads"
+        stroke = {"color": LIGHT.best, "width": 3}
+        _add(figure, [best], f"fork {best.fork} {words}", stroke, hover="fork %{customdata}")
 
 
-def _draw_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> list[Curve]:
+def _draw_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
     """Runs of a family: a colour a task, its best run bold."""
     best = [whole_curve(view, view.fork(run.fork)) for run in view.best_runs.values()]
     for i, task in enumerate(view.tasks):
@@ -65,8 +69,6 @@ def _draw_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> list
             figure, [line for line in own if line.state == "failed"], name, dash, hover=hover, group=name, legend=False
         )
         _add(figure, bold, name, {"color": colour, "width": 3}, hover=hover, group=name)
-    _add_crosses(figure, [line for line in lines if line.state == "failed"])
-    return best
 
 
 def _add(
@@ -99,11 +101,11 @@ def _gapped(lines: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> di
     return {"x": x[:-1], "y": y[:-1], "customdata": forks[:-1]}
 
 
-def _add_crosses(figure: Figure, failed: Sequence[Curve]) -> None:
-    """Where forks failed."""
+def _add_crosses(figure: Figure, failed: Sequence[Curve], axis: dict[str, Any]) -> None:
+    """Where forks failed, or left the figure."""
     ends = [line for line in failed if line.values]
     if ends:
-        at = {"x": [line.steps[-1] for line in ends], "y": [line.values[-1] for line in ends]}
+        at = {"x": [line.steps[-1] for line in ends], "y": within((line.values[-1] for line in ends), axis)}
         mark = {"symbol": "x", "size": 8, "color": LIGHT.failed}
         told = {"customdata": [line.fork for line in ends], "hovertemplate": "fork %{customdata} failed<extra></extra>"}
         crosses = graph_objects().Scatter(**at, mode="markers", marker=mark, showlegend=False, cliponaxis=False, **told)
