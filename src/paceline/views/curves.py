@@ -135,13 +135,20 @@ def rate_line(schedule: Schedule, start: int, stop: int) -> tuple[tuple[float, .
         return (), ()
     changes = [int(p) for p in schedule.change_points[1:-1] if start < p < stop]
     bends = not isinstance(schedule.base, Constant)
-    grid = np.unique(np.linspace(start, stop - 1, min(stop - start, 120)).round()).tolist() if bends else [start]
-    points = [(float(s), float(s)) for s in {*grid, start, *changes}]
+    grid = {start, *changes} | (set[int](_spread(start, stop)) if bends else set[int]())
+    points = [(float(s), float(s)) for s in grid]
     points += [(float(p), p - 1.0) for p in changes] + [(float(stop), stop - 1.0)]
     points += [(float(start), start - 1.0)] if start > 0 else []  # a clone leaves its parent's rate
     points.sort()
     rates: np.ndarray = schedule(np.array([read for _, read in points]))
     return tuple(at for at, _ in points), tuple(float(rate) for rate in rates)
+
+
+def _spread(start: int, stop: int) -> list[int]:
+    """Steps at which a base that bends is drawn: evenly spaced ones, and as many closer to the start of the run."""
+    even = np.linspace(start, stop - 1, min(stop - start, 80))
+    early = np.geomspace(max(start, 1), max(stop - 1, 1), 40)
+    return [int(step) for step in np.unique(np.concatenate([even, early]).round()) if start <= step < stop]
 
 
 def _curve(view: StudyView, known: dict[int, ForkView], fork: ForkView, most: int) -> Curve:

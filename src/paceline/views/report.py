@@ -96,7 +96,8 @@ def _figure(key: str, what: str, figure: Figure) -> str:
     heading, sentence = CAPTIONS[what]
     note = f" In this figure {figure.layout.meta}." if figure.layout.meta else ""
     return (
-        f'<section><h2>{heading}</h2>\n<figure><div class="figure" id="{key}" role="img" aria-label="{heading}"></div>'
+        f'<section><h2>{heading}</h2>\n<figure><div class="figure" id="{key}" role="img" '
+        f'aria-label="{heading}" style="height:{figure.layout.height}px"></div>'
         f"<figcaption>{sentence}{note}</figcaption></figure></section>\n"
     )
 

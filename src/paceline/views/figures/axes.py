@@ -84,8 +84,12 @@ def step_axis() -> dict[str, Any]:
     return {"title_text": "step", "tickformat": ",d", "nticks": 6, "tickangle": 0}
 
 
-def step_buttons(axes: Sequence[str]) -> dict[str, Any]:
-    """Steps on a linear or on a log scale, below the axis: decisions are often made early."""
+def step_buttons(axes: Sequence[str], steps: Iterable[int]) -> dict[str, Any]:
+    """Steps on a linear or on a log scale from the first of `steps`, below the axis: decisions are often made early."""
+    after = [step for step in steps if step > 0] or [1]
+    plain_scale = {"type": "linear", "autorange": True, "tickmode": "auto", "dtick": None}
+    ends = [log10(max(min(after), max(after) / 1000)), log10(max(after) * 1.05)]
+    log_scale = {"type": "log", "range": ends, "dtick": "D2"}
     return {
         "type": "buttons",
         "direction": "right",
@@ -99,8 +103,12 @@ def step_buttons(axes: Sequence[str]) -> dict[str, Any]:
         "bordercolor": LIGHT.grid,
         "showactive": False,
         "buttons": [
-            {"label": label, "method": "relayout", "args": [{f"{axis}.type": scale for axis in axes}]}
-            for label, scale in (("linear", "linear"), ("log", "log"))
+            {
+                "label": label,
+                "method": "relayout",
+                "args": [{f"{axis}.{key}": to for axis in axes for key, to in scale.items()}],
+            }
+            for label, scale in (("linear", plain_scale), ("log", log_scale))
         ],
     }
 

@@ -30,7 +30,6 @@ class Palette(NamedTuple):
     ended: str
     running: str
     clone: str
-    band: str
     halo: str
 
 
@@ -46,7 +45,6 @@ LIGHT = Palette(
     ended="#E69F00",
     running="#009E73",
     clone="#6e7781",
-    band="rgba(0,158,115,0.20)",
     halo="#fefefe",
 )
 DARK = Palette(
@@ -61,7 +59,6 @@ DARK = Palette(
     ended="#E69F01",
     running="#19B88A",
     clone="#98a1ab",
-    band="rgba(25,184,138,0.25)",
     halo="#15181d",
 )
 DARK_FOR = dict(zip(LIGHT, DARK, strict=True))

@@ -37,7 +37,9 @@ def traces(view: StudyView) -> Figure | None:
     figure.update_yaxes(title_text="learning rate", row=2)
     figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)
     figure.update_xaxes(step_axis(), row=2)
-    figure.update_layout(updatemenus=[step_buttons(("xaxis", "xaxis2"))], margin_b=70)
+    figure.update_layout(
+        updatemenus=[step_buttons(("xaxis", "xaxis2"), (step for line in lines for step in line.steps))], margin_b=70
+    )
     return figure
 
 
