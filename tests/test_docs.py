@@ -37,6 +37,15 @@ def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
 
 
+def test_the_page_on_views_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "__main__"}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "views.md").read_text(), re.DOTALL):
+        exec(compile(block, "views.md", "exec"), names)
+    assert "plotly" in (tmp_path / "traces.html").read_text()
+    assert names["figure"].layout.title.text == "Lineage of forks"
+
+
 def test_the_page_on_tasks_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first block is mine.py, which the others import; runs are shortened."""
     monkeypatch.chdir(tmp_path)

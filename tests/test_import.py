@@ -15,7 +15,8 @@ def state():
             numpy.random.get_state()[1].tolist(), torch.is_grad_enabled(), torch.get_rng_state().tolist())
 before = state()
 import paceline
-for heavy in ("gpytorch", "scipy.optimize", "rich", "sklearn", "matplotlib", "paceline.model"):
+unwanted = "gpytorch scipy.optimize rich sklearn matplotlib plotly paceline.model paceline.views"
+for heavy in unwanted.split():
     assert heavy not in sys.modules, heavy
 paceline.TraceModel, paceline.Trace, paceline.Tuner
 assert "gpytorch" not in sys.modules and "scipy.optimize" not in sys.modules

@@ -9,7 +9,8 @@ from paceline.strategy import Dynamic
 from paceline.strategy.details import rounded
 from paceline.study import Decided, Proposed
 from paceline.study.events import to_json
-from tests.test_tuner import drive, make
+from paceline.tuner import Tuner
+from tests.test_tuner import drive, loss, make
 
 
 @pytest.mark.parametrize("name", ["model", "greedy", "model-5"])
@@ -31,6 +32,39 @@ def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> 
         assert all(np.shape(latent[key]) == shape for latent in surface["latents"] for key in ("mean", "deviation"))
         assert min(np.min(latent["deviation"]) for latent in surface["latents"]) > 0
         assert len(json.dumps(to_json(decided))) < 50_000
+
+
+def test_where_something_failed_the_surface_holds_how_likely_that_is() -> None:
+    """Over the grid, and the same as the classifier says of the candidates at the value of their parent."""
+    events = []
+    strategy = Dynamic.greedy(forks=3, intervals=4)
+    tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=strategy, on_event=events.append)
+    while (proposals := tuner.ask()) is not None:
+        for p in proposals:
+            steps, values = loss(p)
+            if p.schedule.multipliers[-1] > 0.03:
+                tuner.fail(p, "too fast", steps[:2], {of: column[:2] for of, column in values.items()})
+            else:
+                tuner.tell(p, steps, values)
+    decided = [e for e in events if isinstance(e, Decided) and "surface" in e.details]
+    assert {("p_fail" in e.details["surface"]) == ("p_fail" in e.details) for e in decided} == {True}
+    failing = [e.details for e in decided if "p_fail" in e.details]
+    assert failing
+    for details in failing:
+        grid = np.array(details["surface"]["p_fail"])
+        assert grid.shape == (len(details["surface"]["values"]), len(details["surface"]["rates"]))
+        assert ((grid >= 0) & (grid <= 1)).all()
+        values = details["surface"]["values"]
+        assert all(
+            min(values) <= 1.0001 * row["value"] and row["value"] <= 1.0001 * max(values) for row in details["ranking"]
+        )
+    details = failing[-1]
+    at, rates, values = details["p_fail"][0], details["surface"]["rates"], details["surface"]["values"]
+    column = [np.interp(np.log(at["rates"]), np.log(rates), row) for row in details["surface"]["p_fail"]]
+    ranked = details["ranking"][0]["value"]
+    order = np.argsort(values)
+    asked = [np.interp(ranked, np.array(values)[order], np.array(p)[order]) for p in np.transpose(column)]
+    assert np.abs(np.array(asked) - at["probability"]).max() < 0.05  # linear between the points of the grid
 
 
 def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from paceline.model import TraceModel
+from paceline.model.failure import FailureModel
 from paceline.model.law import LawModel
 from paceline.model.linalg import tensor
 from paceline.model.paths import latent_input
@@ -37,21 +38,28 @@ def forecasts(
     return bands
 
 
-def surface(model: TraceModel) -> dict[str, Any]:
+def surface(model: TraceModel, failures: FailureModel | None = None, *, now: Sequence[float] = ()) -> dict[str, Any]:
     """Mean and deviation of each latent function over a grid of values (rows) and rates (columns).
 
-    A model of higher order is shown where value and rate have not changed lately.
+    The grid reaches from the worst value that an interval began at, and did not fail, to the values that forks stand at
+    `now`. A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
     """
     frame, order = model.frame, model.frame.cutting.order
-    seen = frame.inputs(model.segments)[:, 0]
+    began, failed = frame.inputs(model.segments)[:, 0].numpy(), model.failed()
+    kept = began if failed.all() else began[~failed]  # one that came apart would leave the others in a single row
+    here = frame.scaling.values(frame.cutting.objective.to_model(np.array(now, dtype=float)))
+    seen = np.concatenate([kept, here[np.isfinite(here)]])
     values = tensor(np.linspace(float(seen.min()), float(seen.max()), VALUES))
     x = np.linspace(0.0, 1.0, RATES)
     grid = torch.meshgrid(values, tensor(x), indexing="ij")
     mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], order, None))
+    asked = np.stack([axis.numpy().ravel() for axis in grid], -1)
+    p_fail = {} if failures is None else {"p_fail": failures.probability(asked).reshape(VALUES, RATES)}
     return {
         "values": frame.to_user(values),
         "rates": frame.scaling.lr_range.from_unit(x),
         "latents": [{"mean": m.numpy(), "deviation": v.sqrt().numpy()} for m, v in zip(mean, variance, strict=True)],
+        **p_fail,
     }
 
 

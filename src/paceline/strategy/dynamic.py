@@ -313,7 +313,8 @@ class _Round:
         self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
         if self.knowledge is not None and self.knowledge.model is not None:
             self.details["forecast"] = forecasts(self.knowledge.model, self.history, self.proposals)
-            self.details["surface"] = surface(self.knowledge.model)
+            now = [fork.recent() for fork in ranked]
+            self.details["surface"] = surface(self.knowledge.model, self.knowledge.failures, now=now)
         if self.outlook is not None:
             self.details["forecast"] = forecasts(self.outlook.model, self.history, self.proposals, to_the_end=True)
         return Decision(

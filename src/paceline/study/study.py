@@ -5,7 +5,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,9 @@ from paceline.study.journal import read_journal
 from paceline.study.recorded import recorded_traces
 from paceline.traces import Objective, Trace
 from paceline.traces.objective import Of
+
+if TYPE_CHECKING:
+    from paceline.views.plots import Plots
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,13 @@ class Study:
         observed = {column for report in self.reports for column in report.values}
         wanted = of or ("raw" if "raw" in observed or not observed else "averaged")
         return recorded_traces(self.settings, self.events, Objective(self.settings.get("mode", "min"), of=wanted))
+
+    @property
+    def plot(self) -> "Plots":
+        """Its figures: `study.plot.lineage()`, or `study.plot()` for the traces; they need the extra `plot`."""
+        from paceline.views.plots import Plots
+
+        return Plots.of(self)
 
     def checkpoint(self, fork: int, step: int) -> Path:
         """Where the state of a fork at a step lies, if it is still there."""

@@ -121,14 +121,15 @@ class Tuner:
     @property
     def result(self) -> Result:
         """What was found; an error before the study is over."""
-        end, seconds = self._progress.finished, dict(self.stopwatch.seconds)
+        end = self._progress.finished
         if end is None:
             count = len(self._progress.open)
             raise InputError(f"the study is not over, {count} proposals are open: ask and tell until ask() is None")
+        more: dict[str, Any] = {"seconds": dict(self.stopwatch.seconds), "study": self.study}
         if end.fork is None:
-            return Result(None, None, None, end.of, self.history, self._progress.advice, seconds=seconds)
+            return Result(None, None, None, end.of, self.history, self._progress.advice, **more)
         fork = self.history.fork(end.fork)
-        return Result(fork.schedule, end.value, fork.id, end.of, self.history, remark(fork), seconds=seconds)
+        return Result(fork.schedule, end.value, fork.id, end.of, self.history, remark(fork), **more)
 
     @property
     def study(self) -> Study:

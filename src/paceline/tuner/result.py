@@ -8,6 +8,7 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.strategy import Fork, History
+from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.training import load_checkpoint
 
@@ -26,6 +27,7 @@ class Result:
         state: the best fork's last checkpoint, or its content.
         seconds: wall seconds of this process: "training" (advancing and evaluating), "decide" (the strategy), "journal"
             (waiting for the disk) and "checkpoint" (saving and loading).
+        study: everything that happened, as it would be read from its folder; `study.plot` draws it.
     """
 
     schedule: Schedule | None
@@ -36,6 +38,13 @@ class Result:
     advice: str = ""
     state: "Path | dict[str, Any] | None" = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    study: Study | None = None
+
+    def plot(self, *, dark: bool = False) -> Any:
+        """A plotly figure of all forks, values above and rates below; other figures are in `study.plot`."""
+        if self.study is None:
+            raise InputError("this result was made without its study: open that, Study.open(path).plot()")
+        return self.study.plot(dark=dark)
 
     def weights(self) -> dict[str, Any]:
         """State dict of the best fork's model, raw or averaged as `of` says."""

@@ -4,6 +4,7 @@ Live views feed it the events as they come, `show` the journal, and both then dr
 that was not observed or journaled: a forecast is the one that the decision was made with.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
@@ -71,14 +72,38 @@ class ForkView(NamedTuple):
         return {of: column[-1] for of, column in self.values.items() if column}
 
 
+class StretchView(NamedTuple):
+    """What a decision asked for: a fork is to run from `start` to `stop` at this multiplier of its base."""
+
+    fork: int
+    parent: int | None
+    start: int
+    stop: int
+    multiplier: float
+
+
 class DecisionView(NamedTuple):
-    """One decision: when, why, who was dropped, and how long it took."""
+    """One decision: when, why, who was dropped, and how long it took.
+
+    `done` counts the steps of all forks before it, `proposed` is what it asked for, and `details` what the journal
+    holds of the model it was made with (docs/journal.md).
+    """
 
     round: int
     step: int
     reasons: tuple[str, ...]
     dropped: tuple[int, ...]
     seconds: float
+    done: int
+    proposed: tuple[StretchView, ...]
+    details: dict[str, Any]
+
+
+class Spent(NamedTuple):
+    """The best value at the end of an interval so far, of either weights, once all forks had done so many steps."""
+
+    done: int
+    value: float
 
 
 class StudyView(NamedTuple):
@@ -93,6 +118,7 @@ class StudyView(NamedTuple):
     answers: dict[str, TaskAnswer]
     best_runs: dict[str, BestRun]
     embedding: dict[str, Float[np.ndarray, "dims"]]
+    best_so_far: tuple[Spent, ...]
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -130,13 +156,22 @@ class StudyView(NamedTuple):
 
     def whole_run(self, number: int) -> tuple[tuple[int, ...], dict[str, tuple[float, ...]]]:
         """What was observed along a fork's whole run: its ancestors up to where it was cloned, then itself."""
-        fork = self.fork(number)
-        if fork.parent is None:
-            return fork.steps, fork.values
-        steps, values = self.whole_run(fork.parent)
-        kept = sum(step <= fork.start for step in steps)
-        joined = {of: column[:kept] + fork.values.get(of, ()) for of, column in values.items()}
-        return steps[:kept] + fork.steps, joined
+        line = self.line_of(number)
+        steps, values = list[int](), {of: list[float]() for of in line[0].values}
+        for fork, heir in zip(line, (*line[1:], None), strict=True):
+            kept = len(fork.steps) if heir is None else bisect_right(fork.steps, heir.start)
+            steps += fork.steps[:kept]
+            for of, column in values.items():
+                column += fork.values.get(of, ())[:kept]
+        return tuple(steps), {of: tuple(column) for of, column in values.items()}
+
+    def line_of(self, number: int) -> tuple[ForkView, ...]:
+        """A fork and those it descends from, the first one first."""
+        known = {fork.fork: fork for fork in self.forks}
+        line = [known[number]]
+        while (parent := line[-1].parent) is not None:
+            line.append(known[parent])
+        return tuple(reversed(line))
 
 
 @dataclass(slots=True)
@@ -151,42 +186,62 @@ class _Growing:
     state: State = "running"
     reason: str = ""
     forecast: Band | None = None
-    steps: tuple[int, ...] = ()
-    values: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    steps: list[int] = field(default_factory=list[int])
+    values: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     task: int = 0
 
     def report(self, event: Observed | Failed) -> None:
         """Add what an interval showed."""
         self.steps += event.steps
         for of, column in event.values.items():
-            self.values[of] = self.values.get(of, ()) + column
+            self.values.setdefault(of, []).extend(column)
         self.step, self.stop, self.forecast = event.stop if isinstance(event, Observed) else event.step, None, None
         if isinstance(event, Failed):
             self.state, self.reason = "failed", event.reason
 
 
+@dataclass(slots=True)
+class _Made:
+    """A decision as its events come in."""
+
+    event: Decided
+    done: int
+    dropped: list[int] = field(default_factory=list[int])
+    proposed: list[StretchView] = field(default_factory=list[StretchView])
+
+    def view(self) -> DecisionView:
+        e = self.event
+        so_far = tuple(self.dropped), e.seconds, self.done, tuple(self.proposed)
+        return DecisionView(e.round, e.step, e.reasons, *so_far, e.details)
+
+
 def read(events: Sequence[Event]) -> StudyView:
     """What the events of a study add up to."""
     settings, forks = dict[str, Any](), dict[int, _Growing]()
-    decisions, bands, ranking = list[DecisionView](), dict[int, Band](), list[int]()
-    done, finished = 0, None
+    decisions, bands, ranking = list[_Made](), dict[int, Band](), list[int]()
+    done, finished, spent = 0, None, list[Spent]()
     for event in events:
         match event:
             case Created():
                 settings = event.settings
             case Decided():
-                decisions.append(DecisionView(event.round, event.step, event.reasons, (), event.seconds))
+                decisions.append(_Made(event, done))
                 bands, ranking = bands_of(event.details), [int(r["fork"]) for r in event.details.get("ranking", [])]
             case Dropped():
                 forks[event.fork].state, forks[event.fork].reason = "dropped", event.reason
-                decisions[-1] = decisions[-1]._replace(dropped=(*decisions[-1].dropped, event.fork))
+                decisions[-1].dropped.append(event.fork)
             case Proposed():
                 fork = forks.setdefault(event.fork, _Growing(event.parent, event.start, event.schedule, event.start))
                 fork.task = event.task
                 fork.schedule, fork.stop, fork.forecast = event.schedule, event.stop, bands.get(event.fork)
+                rate = float(event.schedule.multipliers[-1])
+                if decisions:
+                    decisions[-1].proposed.append(StretchView(event.fork, event.parent, event.start, event.stop, rate))
             case Observed() | Failed():
                 done += (event.stop if isinstance(event, Observed) else event.step) - event.start
                 forks[event.fork].report(event)
+                if isinstance(event, Observed):
+                    _note_best(spent, done, event, settings)
             case Finished():
                 finished = event
             case _:
@@ -195,17 +250,26 @@ def read(events: Sequence[Event]) -> StudyView:
     if tasks:
         _name_runs(forks, {run.fork for run in best.values()}, finished)
     else:
-        leader = next((n for n in ranking if forks[n].state == "running"), _furthest(forks, settings))
+        leader = next((n for n in ranking if n in forks and forks[n].state == "running"), _furthest(forks, settings))
         _name_states(forks, leader, finished)
-    views = [
-        ForkView(
-            *(n, f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast, f.steps, f.values),
-            task=tasks[f.task] if tasks else "",
-        )
-        for n, f in sorted(forks.items())
-    ]
-    told = answers_in(events), best, embedding_in(events)
-    return StudyView(settings, tuple(views), tuple(decisions), done, leader, finished, *told)
+    views = [_fork_view(n, fork, tasks[fork.task] if tasks else "") for n, fork in sorted(forks.items())]
+    made, told = tuple(d.view() for d in decisions), (answers_in(events), best, embedding_in(events))
+    return StudyView(settings, tuple(views), made, done, leader, finished, *told, tuple(spent))
+
+
+def _fork_view(number: int, f: _Growing, task: str) -> ForkView:
+    standing = f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast
+    return ForkView(number, *standing, tuple(f.steps), {of: tuple(column) for of, column in f.values.items()}, task)
+
+
+def _note_best(spent: list[Spent], done: int, event: Observed, settings: dict[str, Any]) -> None:
+    """Add a value where it is the best so far; values of the tasks of a family do not compare."""
+    better = max if settings.get("mode") == "max" else min
+    ends = [column[-1] for column in event.values.values() if column and isfinite(column[-1])]
+    if ends and not settings.get("tasks"):
+        value = better(ends)
+        if not spent or better(value, spent[-1].value) != spent[-1].value:
+            spent.append(Spent(done, value))
 
 
 def bands_of(details: dict[str, Any]) -> dict[int, Band]:
@@ -255,9 +319,14 @@ def to_json(view: StudyView) -> dict[str, Any]:
         "total_steps": view.total_steps,
         "best": None if best is None else {"fork": best.fork, "values": best.last},
         "forks": [_fork_json(fork) for fork in view.forks],
-        "decisions": [decision._asdict() for decision in view.decisions],
+        "decisions": [_decision_json(decision) for decision in view.decisions],
         **(_family_json(view) if view.tasks else {}),
     }
+
+
+def _decision_json(decision: DecisionView) -> dict[str, Any]:
+    """A decision without what it was made with, which is in the journal."""
+    return {key: value for key, value in decision._asdict().items() if key not in ("done", "proposed", "details")}
 
 
 def _family_json(view: StudyView) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+// Draws every figure of the page in the reader's colours: light on paper, and what they prefer on a screen.
+"use strict";
+const pairs = JSON.parse(document.getElementById("colours").textContent).pairs;
+const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
+
+const config = {
+  responsive: true,
+  displaylogo: false,
+  displayModeBar: window.innerWidth < 600 ? false : "hover",
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+};
+
+function exchanged(part) {
+  if (Array.isArray(part)) return part.map(exchanged);
+  if (part && typeof part === "object")
+    return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, exchanged(item)]));
+  return typeof part === "string" ? pairs[part.toLowerCase()] || part : part;
+}
+
+function draw(dark) {
+  return Promise.all(
+    [...document.querySelectorAll(".figure")].map((place) => {
+      const figure = JSON.parse(document.getElementById("data-" + place.id).textContent);
+      const { data, layout } = dark ? exchanged(figure) : figure;
+      return Plotly.react(place, data, layout, config);
+    })
+  );
+}
+
+const drawn = draw(prefersDark.matches);
+prefersDark.addEventListener("change", () => draw(prefersDark.matches));
+window.addEventListener("beforeprint", () => draw(false));
+window.addEventListener("afterprint", () => draw(prefersDark.matches));
+drawn.then(() => document.documentElement.setAttribute("data-drawn", "yes"));

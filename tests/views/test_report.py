@@ -1,0 +1,142 @@
+"""The report: one file that asks nobody for anything, and runs nothing that a journal says."""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from paceline.cli import app
+from paceline.study import Created, Decided, Dropped, Event, Failed
+from paceline.views.data import read
+from paceline.views.report import report
+from tests.views.test_data import STUDY
+from tests.views.test_figure_data import golden
+
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+def page_without_library(page: str) -> str:
+    """The page less plotly itself, which is full of addresses that it never asks for."""
+    return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)
+
+
+def hostile(events: list[Event]) -> list[Event]:
+    """The same study by somebody who would like to run a script."""
+    found = list[Event]()
+    for event in events:
+        if isinstance(event, Created):
+            event = replace(event, settings={**event.settings, "note": HOSTILE})
+        if isinstance(event, Decided):
+            event = replace(event, reasons=(HOSTILE,))
+        if isinstance(event, Failed | Dropped):
+            event = replace(event, reason=HOSTILE)
+        found.append(event)
+    return found
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return report({"runs/first": read(STUDY), "runs/greedy": read(golden("journal-1-greedy"))})
+
+
+def test_it_holds_settings_results_decisions_forks_and_figures(page: str) -> None:
+    text = page_without_library(page)
+    for part in (
+        "runs/first",
+        "dynamic on a linear base; rates from 0.001 to 1",
+        "fork 2 ended best: 0.5 (raw weights), 0.45 (averaged weights)",
+        "peak rate 0.1 until step 20, 0.05 to the end",
+        "decision 2, step 20",
+        "fork 2 was expected at 0.3 (0.2 to 0.4) at step 100; it came to 0.45",
+        "fork 1 is dropped: its value 1.8 is behind",
+        "failed: the value at step 60 is not finite",
+        "Cost against value",
+    ):
+        assert part in text, part
+    places = re.findall(r'class="figure" id="([^"]+)"', text)
+    assert places[:3] == ["costs", "s0-traces", "s0-lineage"]
+    for place in places:
+        (data,) = re.findall(rf'<script type="application/json" id="data-{place}">(.*?)</script>', text, re.DOTALL)
+        assert json.loads(data)["data"]
+
+
+def test_it_asks_nobody_for_anything(page: str) -> None:
+    text = page_without_library(page)
+    assert not re.findall(r"https?://", text)
+    assert not re.findall(r"<(?:link|iframe|object|embed|img|base)\b", text)
+    assert not re.findall(r'\b(?:src|href)="(?!#)', text)
+    assert page.count("<!doctype html>") == 1
+
+
+def test_only_the_two_scripts_of_the_page_may_run(page: str) -> None:
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert "default-src 'none'" in policy
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    assert re.findall("'sha256-([^']+)'", policy) == digests
+    assert len(digests) == 2
+
+
+def test_what_a_journal_says_is_shown_as_text() -> None:
+    for events in (STUDY, golden("journal-1-greedy"), golden("journal-1-family")):
+        text = page_without_library(report({HOSTILE: read(hostile(list(events)))}))
+        assert "<img" not in text
+        assert text.count("<script>") == 1
+        assert "&lt;/script&gt;&lt;script&gt;document.title=" in text
+
+
+def test_unfinished_and_empty_studies_have_a_report_too() -> None:
+    text = report({"a": read(STUDY[:11]), "b": read([]), "c": read(golden("journal-1-family")[:6])})
+    assert "not over: 40 of 180 steps" in text
+    assert "nothing has been observed yet" in text
+
+
+def test_the_command_writes_one_file(tmp_path: Path) -> None:
+    folder = tmp_path / "first"
+    folder.mkdir()
+    shutil.copy(Path(__file__).parents[1] / "golden" / "journal-1-greedy.jsonl", folder / "journal.jsonl")
+    created = golden("journal-1-greedy")[0]
+    assert isinstance(created, Created)
+    (folder / "study.json").write_text(json.dumps({"format": 1, "settings": created.settings}))
+    output = tmp_path / "out.html"
+    done = CliRunner().invoke(app, ["report", str(folder), "--output", str(output)])
+    assert done.exit_code == 0, done.output
+    assert f"wrote {output}" in done.stderr
+    assert "fork 3 begins as a clone of fork" in output.read_text()
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "none")]).exit_code == 2
+
+
+def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    browser_path = shutil.which("chromium")
+    if browser_path is None:
+        pytest.skip("needs chromium")
+    path = tmp_path / "report.html"
+    path.write_text(report({"runs/first": read(hostile(golden("journal-1-greedy")))}))
+    said, asked = [], []
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("html[data-drawn=yes]")
+        assert tab.evaluate("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))")
+        assert tab.evaluate("document.querySelectorAll('.figure').length") == 6
+        assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#ffffff"
+        tab.set_viewport_size({"width": 390, "height": 800})
+        tab.emulate_media(color_scheme="dark")
+        tab.wait_for_function("document.querySelector('.figure').layout.paper_bgcolor === '#14171c'")
+        tab.wait_for_function("document.documentElement.scrollWidth === 390")
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+        assert "taken" not in tab.title()
+        browser.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
