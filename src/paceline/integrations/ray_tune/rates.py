@@ -8,7 +8,7 @@ into every torch optimiser that the trainable holds.
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from ray.tune import Trainable
@@ -52,23 +52,30 @@ def staircase(steps: int, stairs: int) -> Recorded:
     return Recorded(tuple(at), tuple(factors))
 
 
+class KeepsRate(Trainable):
+    """What is added to a trainable class: the rate stays as the configuration says when a checkpoint is restored."""
+
+    rate_key: ClassVar[str] = "lr"
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Set up anew where the class itself cannot take another configuration, so that actors can be reused."""
+        if not super().reset_config(new_config):  # pyright: ignore[reportUnknownMemberType]
+            self.setup(new_config)  # pyright: ignore[reportUnknownMemberType]
+        return True
+
+    def load_checkpoint(self, checkpoint: Any) -> None:
+        """Restore the state, and the rate again after it."""
+        super().load_checkpoint(checkpoint)  # pyright: ignore[reportUnknownMemberType]
+        held = vars(self)
+        for optimizer in _optimizers(held.values()):
+            set_rate(optimizer, float(held["config"][self.rate_key]))
+
+
 def rated(trainable: type[Trainable], key: str) -> type[Trainable]:
-    """The trainable class, keeping its rate when a checkpoint is restored; a function's is left as it is."""
-    if issubclass(trainable, FunctionTrainable) or "paceline" in vars(trainable):
+    """The trainable class, with its rate kept; a function is left as it is, since it loads checkpoints itself."""
+    if issubclass(trainable, FunctionTrainable | KeepsRate):
         return trainable
-
-    class Rated(trainable):
-        paceline = True
-
-        def load_checkpoint(self, checkpoint: Any) -> None:
-            super().load_checkpoint(checkpoint)  # pyright: ignore[reportUnknownMemberType]
-            held = vars(self)
-            for optimizer in _optimizers(held.values()):
-                set_rate(optimizer, float(held["config"][key]))
-
-    Rated.__name__ = Rated.__qualname__ = trainable.__name__
-    Rated.__doc__ = trainable.__doc__
-    return Rated
+    return type(trainable.__name__, (KeepsRate, trainable), {"rate_key": key, "__doc__": trainable.__doc__})
 
 
 def _optimizers(values: Iterable[Any], depth: int = 2) -> Iterable[Optimizer]:
