@@ -31,11 +31,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:ray"),
 ]
 STEPS = 9
-SMALL = replace(  # two trials, a rung at iteration 3 and a stair at 6: starting a trial again takes Ray seconds
-    Dynamic.horizon(forks=2, base=staircase(STEPS, 2)),
-    plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True),
-    of="raw",
+SMALL = replace(  # two trials and a rung at iteration 3: starting a trial again takes Ray seconds
+    Dynamic.horizon(forks=2), plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True), of="raw"
 )
+STAIRS = replace(SMALL, base=staircase(STEPS, 2))  # at iterations 3 and 6
 
 
 class Descent(tune.Trainable):
@@ -120,8 +119,8 @@ def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, callb
     )
 
 
-def scheduler() -> PacelineScheduler:
-    return PacelineScheduler(lr=(1e-2, 3.0), steps=STEPS, strategy=SMALL)
+def scheduler(**settings: Any) -> PacelineScheduler:
+    return PacelineScheduler(lr=(1e-2, 3.0), steps=STEPS, **{"strategy": SMALL, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +154,7 @@ def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturb
                 rate = schedules[event.fork](step - 1)
                 seen.add(round(rate, 9))
                 assert trained[step, round(value, 9)] == pytest.approx(rate, rel=1e-3)
-    assert len(seen) >= 6, "two rates, and stairs"
+    assert len(seen) > 12, "rates of three forks that decay"
     folder = Path(undisturbed.experiment_path) / "paceline" / "checkpoints"
     assert {path.name.split("-")[1] for path in folder.iterdir()} == {"3"}, "states that nothing needs are gone"
 
@@ -180,9 +179,20 @@ def _decisions(events: list[Event]) -> list[Any]:
     return sorted(map(repr, kept))
 
 
+@pytest.mark.slow
 def test_a_function_that_loads_an_old_rate_is_told(cluster: None, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="brought back an old rate"):
-        experiment(tmp_path, forgetful, scheduler()).fit()
+        experiment(tmp_path, forgetful, scheduler(strategy=STAIRS)).fit()
+
+
+@pytest.mark.slow
+def test_a_trial_is_started_again_at_each_stair(cluster: None, tmp_path: Path) -> None:
+    results = experiment(tmp_path, Descent, scheduler(strategy=STAIRS, stairs=2)).fit()
+    assert not results.errors
+    assert isinstance(journal(results)[-1], Finished)
+    last = [row["lr"] for row in results.get_best_result().metrics_dataframe.to_dict("records")][-6:]
+    assert last[0] == pytest.approx(last[2], rel=1e-3)
+    assert last[5] == pytest.approx(last[0] / 3, rel=1e-3)
 
 
 def test_the_number_of_trials_must_suit_the_cost(cluster: None, tmp_path: Path) -> None:

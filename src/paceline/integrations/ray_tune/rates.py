@@ -2,8 +2,8 @@
 
 Ray gives a trial its new configuration first and restores the parent's checkpoint afterwards. A trainable that keeps
 its optimiser's state in the checkpoint thereby gets the parent's rate back, and trains on at that (ray issues 62173 and
-36660). Trainable classes are therefore registered anew with one addition: after `load_checkpoint` the rate is written
-into every torch optimiser that the trainable holds.
+36660). Trainable classes are therefore registered anew with one addition: before every iteration, and after
+`load_checkpoint`, the rate is written into each torch optimiser that the trainable holds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from ray.tune import Trainable
 from ray.tune.trainable import FunctionTrainable
 from torch.optim import Optimizer
 
-from paceline.errors import InputError
+from paceline.errors import InputError, TrainingError
 from paceline.traces import Schedule
 from paceline.traces.shapes import Recorded
 from paceline.training.rates import ratios_of, set_rates
@@ -25,7 +25,7 @@ HOLD = 0.3  # of the run, before the decay begins, as in `horizon`
 
 
 def rate(config: Mapping[str, Any], step: int) -> float:
-    """The rate of iteration `step`, counted from 0, for a scheduler with `stairs=0`."""
+    """The rate of iteration `step`, counted from 0, where it changes at every one (`stairs=0`)."""
     if SCHEDULE not in config:
         raise InputError(
             f"expected {SCHEDULE!r} in the configuration, got {sorted(config)}: pass stairs=0 to PacelineScheduler, or "
@@ -53,9 +53,10 @@ def staircase(steps: int, stairs: int) -> Recorded:
 
 
 class KeepsRate(Trainable):
-    """What is added to a trainable class: the rate stays as the configuration says when a checkpoint is restored."""
+    """What is added to a trainable class: its torch optimisers run at the rate that was decided."""
 
     rate_key: ClassVar[str] = "lr"
+    must_hold: ClassVar[bool] = False  # whether a trainable without torch optimisers is a mistake
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Set up anew where the class itself cannot take another configuration, so that actors can be reused."""
@@ -66,16 +67,33 @@ class KeepsRate(Trainable):
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Restore the state, and the rate again after it."""
         super().load_checkpoint(checkpoint)  # pyright: ignore[reportUnknownMemberType]
+        self._write_rate()
+
+    def step(self) -> dict[str, Any]:
+        """One iteration, at its rate."""
+        self._write_rate()
+        return super().step()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def _write_rate(self) -> None:
         held = vars(self)
-        for optimizer in _optimizers(held.values()):
-            set_rate(optimizer, float(held["config"][self.rate_key]))
+        config: dict[str, Any] = held["config"]
+        lr = rate(config, int(self.iteration)) if SCHEDULE in config else float(config[self.rate_key])
+        optimizers = list(_optimizers(held.values()))
+        for optimizer in optimizers:
+            set_rate(optimizer, lr)
+        if self.must_hold and not optimizers:
+            raise TrainingError(
+                f"{type(self).__name__} holds no torch optimiser to write the rate into: pass stairs=10 to "
+                "PacelineScheduler to be given each rate in the configuration, or stairs=0 and use rate(config, step)"
+            )
 
 
-def rated(trainable: type[Trainable], key: str) -> type[Trainable]:
+def rated(trainable: type[Trainable], key: str, must_hold: bool) -> type[Trainable]:
     """The trainable class, with its rate kept; a function is left as it is, since it loads checkpoints itself."""
     if issubclass(trainable, FunctionTrainable | KeepsRate):
         return trainable
-    return type(trainable.__name__, (KeepsRate, trainable), {"rate_key": key, "__doc__": trainable.__doc__})
+    more = {"rate_key": key, "must_hold": must_hold, "__doc__": trainable.__doc__}
+    return type(trainable.__name__, (KeepsRate, trainable), more)
 
 
 def _optimizers(values: Iterable[Any], depth: int = 2) -> Iterable[Optimizer]:

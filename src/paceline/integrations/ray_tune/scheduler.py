@@ -18,6 +18,7 @@ from ray.tune.experiment import Trial
 from ray.tune.registry import register_trainable  # pyright: ignore[reportUnknownVariableType]
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import BasicVariantGenerator
+from ray.tune.trainable import FunctionTrainable
 
 from paceline.errors import InputError, TrainingError
 from paceline.integrations.ray_tune.forks import Running, strategy_for
@@ -28,22 +29,24 @@ from paceline.traces import LearningRateRange
 from paceline.tuner import Tuner
 
 ITERATION = "training_iteration"
+STAIRS = 10  # of a function
 
 
 class PacelineScheduler(TrialScheduler):
     """Tunes the learning rate while trials train, in place of `PopulationBasedTraining` or `PB2`.
 
     Each trial is a fork. At rungs the best go on, others take over the checkpoint of the best and go on from there at
-    another rate, as `config["lr"]` says. The rate holds, then decays to zero in stairs; at each a trial is
-    checkpointed, and started again at the next rate. A study is kept in the folder `paceline` of the experiment, for
-    `paceline show`, `export` and the rest.
+    another rate. The rate holds, then decays to zero. In a trainable class it is written into its torch optimisers
+    before every iteration; a function is given it as `config["lr"]`, in stairs: at each it is checkpointed, and started
+    again. A study is kept in the folder `paceline` of the experiment, for `paceline show`, `export` and the rest.
 
     Args:
         lr: lower and upper bound of the rate.
         steps: length of a run, in training iterations; trials need no other criterion to stop.
         cost: what all trials may cost together, in runs (2.3 is good; it begins with eight trials and soon rests most
             of them); by default as many runs as there are trials, as in PBT.
-        stairs: of the decay; 0 for a smooth one, which a trainable follows with `rate(config, step)`.
+        stairs: of the decay, for a class without torch optimisers too; 0 for a smooth one, which a trainable of any
+            kind can follow with `rate(config, step)`. By default 0 for classes and 10 for functions.
         key: name of the rate in the configuration.
         metric: what trials are judged by, where `TuneConfig` does not say it.
         mode: "min" or "max", where `TuneConfig` does not say it.
@@ -59,7 +62,7 @@ class PacelineScheduler(TrialScheduler):
         steps: int,
         *,
         cost: float | None = None,
-        stairs: int = 10,
+        stairs: int | None = None,
         key: str = "lr",
         metric: str | None = None,
         mode: str | None = None,
@@ -67,7 +70,8 @@ class PacelineScheduler(TrialScheduler):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.lr, self.steps, self.cost, self.stairs = LearningRateRange.of(lr), steps, cost, stairs
+        self.lr, self.steps, self.cost, self.stairs = LearningRateRange.of(lr), steps, cost, stairs or 0
+        self._choose_stairs = stairs is None
         self.key, self.seed, self.strategy = key, seed, strategy
         self._metric, self._mode = metric, mode
         self._record: Record | None = None
@@ -104,9 +108,9 @@ class PacelineScheduler(TrialScheduler):
         self._lost.discard(trial.trial_id)
         if trial.is_finished():
             return
-        name, trainable = str(trial.trainable_name), trial.get_trainable_cls()
-        if self.stairs and trainable is not None:
-            register_trainable(name, rated(trainable, self.key))
+        register_trainable(
+            trial.trainable_name, rated(trial.get_trainable_cls(), self.key, must_hold=self._choose_stairs)
+        )
         running = self._running.pop(trial.trial_id, None) or self._meant_for(record, trial)
         if running is None:
             trial.set_status(Trial.PAUSED)  # Ray starts what is pending by itself
@@ -119,7 +123,7 @@ class PacelineScheduler(TrialScheduler):
         if running is None:
             return TrialScheduler.PAUSE
         step, value = self._read(result)
-        self._check_rate(trial, result)
+        self._check_rate(trial, result, running.proposal.schedule(step - 1))
         running.observe(step, value)
         if running.reported or (
             self.stairs and not np.isclose(running.proposal.schedule(step), trial.config[self.key])
@@ -182,6 +186,8 @@ class PacelineScheduler(TrialScheduler):
                 f"expected a folder, local or shared, as storage_path, got {storage.storage_fs_path}: remote "
                 "storage is not supported yet, use runner='ray' of paceline.tune with storage="
             )
+        if self._choose_stairs:
+            self.stairs = STAIRS if issubclass(trial.get_trainable_cls(), FunctionTrainable) else 0
         record = Record(Path(storage.experiment_fs_path) / "paceline")
         if record.forks and trial.trial_id not in record.forks:
             raise InputError(
@@ -302,13 +308,13 @@ class PacelineScheduler(TrialScheduler):
             raise InputError(f"expected {missing} in a trial's result, got {sorted(result)}: report it every iteration")
         return int(result[ITERATION]), float(result[str(self._metric)])
 
-    def _check_rate(self, trial: Any, result: dict[str, Any]) -> None:
+    def _check_rate(self, trial: Any, result: dict[str, Any], expected: float) -> None:
         """A trial that says at which rate it trained must have trained at the right one."""
         said = result.get(self.key)
-        if self.stairs and said is not None and not np.isclose(float(said), trial.config[self.key], rtol=1e-3):
+        if said is not None and not np.isclose(float(said), expected, rtol=1e-3):
             raise TrainingError(
-                f"trial {trial.trial_id} trained at the rate {said}, expected {trial.config[self.key]}: its checkpoint "
-                "brought back an old rate; write config's into the optimiser after loading it, "
+                f"trial {trial.trial_id} trained at the rate {said}, expected {expected}: its checkpoint brought back "
+                "an old rate; write the new one into the optimiser after loading it, "
                 "paceline.integrations.ray_tune.set_rate(optimizer, config['lr'])"
             )
 
