@@ -21,7 +21,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-LONGEST = ("test_tuner.py", "test_ray.py", "test_streams.py", "test_faults.py", "test_kill.py")
+LONGEST = ("test_tuner.py", "test_ray.py", "test_streams.py", "test_faults.py", "test_kill.py", "test_ray_tune.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

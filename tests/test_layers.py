@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "runner": {"errors", "files", "traces", "training"},
     "study": {"errors", "files", "traces"},
     "tuner": {"errors", "traces", "model", "strategy", "runner", "study", "training"},
-    "integrations": {"errors", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
+    "integrations": {"errors", "files", "traces", "model", "strategy", "runner", "study", "training", "tuner"},
     "problems": {"errors", "traces", "model", "training"},
     "views": {"errors", "traces", "study"},
     "factory": {"errors"},

@@ -1,0 +1,220 @@
+"""Ray Tune's own tuner with our scheduler, on a real cluster on this machine: what was decided survives a restore."""
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("ray.tune")
+import ray
+from ray import tune
+
+from paceline.errors import InputError
+from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
+from paceline.integrations.ray_tune.rates import staircase
+from paceline.strategy import Dynamic
+from paceline.strategy.plan import Plan, Rung
+from paceline.study import Cloned, Decided, Event, Finished, Observed, Proposed, read_journal
+from paceline.traces import Schedule
+
+# ray's own: files and processes that it leaves to the garbage collector, and notices about itself
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:ray"),
+]
+STEPS = 9
+SMALL = replace(  # two trials and a rung at iteration 3: starting a trial again takes Ray seconds
+    Dynamic.horizon(forks=2), plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True), of="raw"
+)
+STAIRS = replace(SMALL, base=staircase(STEPS, 2))  # at iterations 3 and 6
+
+
+class Descent(tune.Trainable):
+    """Steepest descent on a quadratic. The checkpoint holds the optimiser's state, and with it the rate: ray's bug."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        torch.set_num_threads(1)
+        self.weights = torch.nn.Parameter(torch.ones(4))
+        self.optimizer = torch.optim.SGD([self.weights], lr=config["lr"])
+
+    def loss(self) -> torch.Tensor:
+        return (self.weights.square() * torch.tensor([1.0, 0.5, 0.1, 0.02])).sum()
+
+    def step(self) -> dict[str, float]:
+        before = self.weights.detach().clone()
+        self.optimizer.zero_grad()
+        self.loss().backward()
+        self.optimizer.step()
+        assert self.weights.grad is not None
+        used = float((before - self.weights.detach())[0] / self.weights.grad[0])  # the rate that moved the weights
+        return {"loss": float(self.loss().detach()), "lr": used}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        torch.save([self.weights.detach(), self.optimizer.state_dict()], Path(checkpoint_dir) / "state.pt")
+
+    def load_checkpoint(self, checkpoint: str) -> None:
+        weights, state = torch.load(Path(checkpoint) / "state.pt")
+        self.weights.data.copy_(weights)
+        self.optimizer.load_state_dict(state)
+
+
+def forgetful(config: dict[str, Any]) -> None:
+    """A function that makes ray's mistake itself: it loads the optimiser's state, and leaves the rate as it was."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=config["lr"])
+    first = 0
+    if (checkpoint := tune.get_checkpoint()) is not None:
+        first, state = torch.load(Path(checkpoint.path) / "state.pt")
+        optimizer.load_state_dict(state)
+    for step in range(first, STEPS):
+        said = {"loss": 1.0 / (1 + step), "lr": optimizer.param_groups[0]["lr"]}
+        with TemporaryDirectory() as folder:
+            torch.save((step + 1, optimizer.state_dict()), Path(folder) / "state.pt")
+            tune.report(said, checkpoint=tune.Checkpoint(folder))
+
+
+class PowerCut(tune.Callback):
+    """Takes the experiment down once, in the middle of an interval."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+        if result["training_iteration"] == 5 and not self.mark.exists():
+            self.mark.touch()
+            raise RuntimeError("the power went off")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, callbacks: Any = ()) -> tune.Tuner:
+    return tune.Tuner(
+        trainable,
+        tune_config=tune.TuneConfig(
+            metric="loss", mode="min", num_samples=2, scheduler=scheduler, reuse_actors=trainable is Descent
+        ),
+        run_config=tune.RunConfig(
+            name="pace",
+            storage_path=str(folder),
+            verbose=0,
+            callbacks=list(callbacks),
+            checkpoint_config=tune.CheckpointConfig(num_to_keep=1),  # a parent's goes before its clone begins
+        ),
+    )
+
+
+def scheduler(**settings: Any) -> PacelineScheduler:
+    return PacelineScheduler(lr=(1e-2, 3.0), steps=STEPS, **{"strategy": SMALL, **settings})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return experiment(tmp_path_factory.mktemp("ray"), Descent, scheduler()).fit()
+
+
+def journal(results: Any) -> list[Event]:
+    return read_journal(Path(results.experiment_path) / "paceline" / "journal.jsonl")
+
+
+def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturbed: Any) -> None:
+    """The trainable's checkpoints bring back the parent's rate, as in ray issues 62173 and 36660."""
+    assert not undisturbed.errors
+    events = journal(undisturbed)
+    assert sum(isinstance(event, Cloned) for event in events) == 1
+    end = events[-1]
+    assert isinstance(end, Finished)
+    best = undisturbed.get_best_result()
+    assert best.metrics["training_iteration"] == STEPS
+    assert best.checkpoint is not None
+    assert end.value == pytest.approx(best.metrics["loss"])
+    trained = {(row["training_iteration"], round(row["loss"], 9)): row["lr"] for row in _rows(undisturbed)}
+    schedules: dict[int, Schedule] = {}
+    seen = set[float]()
+    for event in events:
+        if isinstance(event, Proposed):
+            schedules[event.fork] = event.schedule
+        if isinstance(event, Observed):
+            for step, value in zip(event.steps, event.values["raw"], strict=True):
+                rate = schedules[event.fork](step - 1)
+                seen.add(round(rate, 9))
+                assert trained[step, round(value, 9)] == pytest.approx(rate, rel=1e-3)
+    assert len(seen) > 12, "rates of three forks that decay"
+    folder = Path(undisturbed.experiment_path) / "paceline" / "checkpoints"
+    assert {path.name.split("-")[1] for path in folder.iterdir()} == {"3"}, "states that nothing needs are gone"
+
+
+def _rows(results: Any) -> list[dict[str, float]]:
+    return [row for result in results for row in result.metrics_dataframe.to_dict("records")]
+
+
+def test_an_experiment_that_was_cut_off_goes_on_with_the_same_decisions(undisturbed: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="the power went off"):
+        experiment(tmp_path, Descent, scheduler(), [PowerCut(tmp_path / "dark")]).fit()
+    before = read_journal(tmp_path / "pace" / "paceline" / "journal.jsonl")
+    assert 1 <= sum(isinstance(event, Decided) for event in before) < 3
+    results = tune.Tuner.restore(str(tmp_path / "pace"), trainable=Descent).fit()
+    assert not results.errors
+    assert _decisions(journal(results)) == _decisions(journal(undisturbed))
+
+
+def _decisions(events: list[Event]) -> list[Any]:
+    """What was decided and observed, in an order that does not depend on which trial was the quicker one."""
+    kept = [event for event in events if isinstance(event, Proposed | Cloned | Observed | Finished)]
+    return sorted(map(repr, kept))
+
+
+@pytest.mark.slow
+def test_a_function_that_loads_an_old_rate_is_told(cluster: None, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="brought back an old rate"):
+        experiment(tmp_path, forgetful, scheduler(strategy=STAIRS)).fit()
+
+
+@pytest.mark.slow
+def test_a_trial_is_started_again_at_each_stair(cluster: None, tmp_path: Path) -> None:
+    results = experiment(tmp_path, Descent, scheduler(strategy=STAIRS, stairs=2)).fit()
+    assert not results.errors
+    assert isinstance(journal(results)[-1], Finished)
+    last = [row["lr"] for row in results.get_best_result().metrics_dataframe.to_dict("records")][-6:]
+    assert last[0] == pytest.approx(last[2], rel=1e-3)
+    assert last[5] == pytest.approx(last[0] / 3, rel=1e-3)
+
+
+def test_the_number_of_trials_must_suit_the_cost(cluster: None, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected num_samples=8"):
+        experiment(tmp_path, forgetful, PacelineScheduler(lr=(1e-3, 1.0), steps=40, cost=2.3)).fit()
+
+
+def test_a_rate_is_written_after_a_checkpoint() -> None:
+    groups = [{"params": [torch.nn.Parameter(torch.ones(1))], "lr": lr} for lr in (0.5, 0.05)]
+    optimizer = torch.optim.SGD(groups)
+    set_rate(optimizer, 0.1)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.1, 0.01])
+    assert rate({"paceline_schedule": Schedule.of("linear", 0.4, steps=10).to_json()}, 5) == pytest.approx(0.2)
+    with pytest.raises(InputError, match="pass stairs=0 to PacelineScheduler"):
+        rate({"lr": 0.1}, 5)
+
+
+def test_stairs_go_down_to_nearly_nothing() -> None:
+    schedule = Schedule([2.0], [0, 100], base=staircase(100, 7))
+    rates = [schedule(step) for step in range(100)]
+    assert sorted({round(rate, 6) for rate in rates}, reverse=True) == pytest.approx(
+        [2.0, *(2.0 * (k + 0.5) / 7 for k in reversed(range(7)))], abs=1e-6
+    )
+    assert math.isclose(rates[29], 2.0)
+    assert rates[30] < 2.0
