@@ -127,14 +127,16 @@ def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))
         tab.goto(path.as_uri())
-        tab.wait_for_selector("html[data-drawn=yes]")
+        tab.wait_for_selector("html[data-drawn=light]")
         assert tab.evaluate("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))")
         assert tab.evaluate("document.querySelectorAll('.figure').length") == 6
         assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#ffffff"
         tab.set_viewport_size({"width": 390, "height": 800})
         tab.emulate_media(color_scheme="dark")
-        tab.wait_for_function("document.querySelector('.figure').layout.paper_bgcolor === '#14171c'")
-        tab.wait_for_function("document.documentElement.scrollWidth === 390")
+        tab.wait_for_selector("html[data-drawn=dark]")
+        tab.wait_for_timeout(300)  # it is drawn anew for its width too
+        assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#14171c"
+        assert tab.evaluate("document.documentElement.scrollWidth") == 390
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
         assert "taken" not in tab.title()
         browser.close()

@@ -24,11 +24,10 @@ function draw(dark) {
       const { data, layout } = dark ? exchanged(figure) : figure;
       return Plotly.react(place, data, layout, config);
     })
-  );
+  ).then(() => document.documentElement.setAttribute("data-drawn", dark ? "dark" : "light"));
 }
 
-const drawn = draw(prefersDark.matches);
+draw(prefersDark.matches);
 prefersDark.addEventListener("change", () => draw(prefersDark.matches));
 window.addEventListener("beforeprint", () => draw(false));
 window.addEventListener("afterprint", () => draw(prefersDark.matches));
-drawn.then(() => document.documentElement.setAttribute("data-drawn", "yes"));
