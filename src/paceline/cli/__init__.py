@@ -4,7 +4,7 @@ Commands import what they need when they run, so that help and `show` do not wai
 one readable message and exit code 2; Ctrl-C is exit code 130 and leaves a study that can be continued.
 """
 
-from paceline.cli import tune, tasks, studies, plan, demo  # noqa: I001  each adds its commands, in this order
+from paceline.cli import tune, tasks, studies, serve, plan, demo  # noqa: I001  each adds its commands, in this order
 from paceline.cli.app import app
 
-__all__ = ["app", "demo", "plan", "studies", "tasks", "tune"]
+__all__ = ["app", "demo", "plan", "serve", "studies", "tasks", "tune"]
