@@ -48,12 +48,27 @@ def explained(events: Sequence[Event], of: str = "raw", *, family: bool = False)
         for fork, band in bands.items()
         if fork not in clones
     ]
-    gone = [_sentence(f"{noun} {e.fork} was dropped: {e.reason}") for e in events if isinstance(e, Dropped)]
+    gone = _gone([event for event in events if isinstance(event, Dropped)], noun)
     failed = [
         _sentence(f"{noun} {e.fork} failed at step {e.step:,}: {e.reason}") for e in events if isinstance(e, Failed)
     ]
     ended = ["The study is over."] if isinstance(events[-1], Finished) else []
     return Explained(decided.round, decided.step, decided.seconds, (*told, *born, *foreseen, *gone, *failed, *ended))
+
+
+def _gone(dropped: Sequence[Dropped], noun: str) -> list[str]:
+    """Who was dropped and why: those who fell behind together, others one by one."""
+    behind = [f"{event.fork} at {event.reason[10:-10]}" for event in dropped if _fell_behind(event.reason)]
+    others = [_sentence(f"{noun} {e.fork} was dropped: {e.reason}") for e in dropped if not _fell_behind(e.reason)]
+    if not behind:
+        return others
+    are = f"{noun} {behind[0]} is" if len(behind) == 1 else f"{noun}s {', '.join(behind[:-1])} and {behind[-1]} are"
+    return [*others, _sentence(f"{are} behind and dropped")]
+
+
+def _fell_behind(reason: str) -> bool:
+    """Whether it reads "its value 0.1631 is behind"."""
+    return reason.startswith("its value ") and reason.endswith(" is behind") and reason.count(" ") == 4
 
 
 def _is_about(reason: str, fork: int) -> bool:

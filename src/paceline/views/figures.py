@@ -45,6 +45,6 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     """Light or dark."""
     clear = "rgba(0,0,0,0)"
     figure.update_layout(  # pyright: ignore
-        template="plotly_dark" if dark else "plotly_white", paper_bgcolor=clear, plot_bgcolor=clear
+        template="plotly_dark" if dark else "plotly_white", paper_bgcolor=clear, plot_bgcolor=clear, margin_t=24
     )
     return figure

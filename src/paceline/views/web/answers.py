@@ -11,7 +11,7 @@ from paceline.views.text import settings_in_words
 from paceline.views.web.followed import Followed
 from paceline.views.words import band_in_words, number, schedule_in_words, share
 
-PAGE_FORKS, PAGE_DECISIONS = 100, 20
+PAGE_FORKS, PAGE_DECISIONS, PAGE_BYTES = 100, 20, 3_000_000  # the last: of the journal, for decisions
 MOST_POINTS = 12_000  # of all traces of a figure: more than a screen has
 
 
@@ -39,6 +39,7 @@ def summary(study: Followed) -> dict[str, Any]:
         "drawn": len(view.forks),
         "tasks": list(view.tasks),
         "offered": offered_tasks(view),
+        "schedule": "" if view.best is None else schedule_in_words(view.best.schedule),
     }
 
 
@@ -57,7 +58,7 @@ def standing(view: StudyView) -> str:
     values = " and ".join(f"{number(value)} with {of} weights" for of, value in best.last.items())
     if view.finished is None:
         return f"Fork {best.fork} leads at step {best.step:,}: {values}."
-    return f"Fork {best.fork} ended best: {values}. Its schedule: {schedule_in_words(best.schedule)}."
+    return f"Fork {best.fork} ended best: {values}."
 
 
 def facts(view: StudyView) -> list[tuple[str, str]]:
@@ -67,7 +68,7 @@ def facts(view: StudyView) -> list[tuple[str, str]]:
     if best is not None:
         found.append((f"best value, {view.of} weights", number(view.value(best))))
         found.append(("fork that leads" if view.finished is None else "fork that won", str(best.fork)))
-        found.append(("its rate now" if view.finished is None else "its last multiplier", _rate(best, view)))
+        found.append(_rate(best, view))
     for task, run in list(view.best_runs.items())[:4]:
         found.append((f"best of {task}", number(run.value)))
     if view.finished is None:
@@ -75,8 +76,10 @@ def facts(view: StudyView) -> list[tuple[str, str]]:
     return found
 
 
-def _rate(best: ForkView, view: StudyView) -> str:
-    return number(best.rate if view.finished is None else best.multiplier)
+def _rate(best: ForkView, view: StudyView) -> tuple[str, str]:
+    if view.finished is None:
+        return "its rate now", number(best.rate)
+    return "its last rate" if best.schedule.tuned_base is None else "its last peak rate", number(best.multiplier)
 
 
 def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def decisions_page(study: Followed, before: int | None) -> dict[str, Any]:
     of, family = str(settings.get("strategy", {}).get("of", "raw")), bool(settings.get("tasks"))
     count = len(study.index.decisions)
     end = count if before is None else max(min(before, count), 0)
-    numbers = range(end - 1, max(end - 1 - PAGE_DECISIONS, -1), -1)
+    numbers = study.latest_rounds(end, PAGE_DECISIONS, PAGE_BYTES)
     rows = list[dict[str, Any]]()
     for at in numbers:
         told = explained(study.round(at), of, family=family)

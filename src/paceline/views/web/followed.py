@@ -40,30 +40,38 @@ class Followed:
     def _restart(self) -> None:
         self._tail, self._index = Tail(self.path), Index()
         self._parsed = dict[int, Event]()
-        self.problem = ""
+        self.problem, self._damaged = "", tuple[int, ...]()
 
     def grown(self) -> bool:
-        """Whether the journal holds more than was read: a look at its size."""
-        return self._tail.grown()
+        """Whether the journal holds more than was read, or is another one: a look at the file, not into it."""
+        return self._tail.grown() if not self.problem else self._looks() != self._damaged
 
     def refresh(self) -> None:
         """Read what is new. A journal that was replaced, as by a study that began anew, is read from its start."""
         with self._lock:
-            if self._tail.replaced():
+            if self._tail.replaced() or (self.problem and self.grown()):
                 self.epoch += 1
                 self._restart()
             elif self.problem:
                 return
-            fresh = self._tail.offset == 0
+            fresh, looks = self._tail.offset == 0, self._looks()
             try:
                 self._take()
             except JournalError as error:
                 self._restart()
                 self.epoch += 1
                 if fresh:
-                    self.problem = f"{self.path.name}: {error}"
+                    self.problem, self._damaged = f"{self.path.name}: {error}", looks
                     return
                 self.refresh()  # replaced by one that grew as long before it was looked at
+
+    def _looks(self) -> tuple[int, ...]:
+        """What tells a file from what it was; nothing where there is none."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _take(self) -> None:
         for offset, line in self._tail.lines():
@@ -136,6 +144,15 @@ class Followed:
                 lines = file.read(end - starts[number]).splitlines(keepends=True)
             first = bisect_left(self._index.offsets, starts[number])
             return [read_line(self.path, first + i, line) for i, line in enumerate(lines)]
+
+    def latest_rounds(self, end: int, most: int, size: int) -> range:
+        """The decisions before one, latest first: as many as asked for, fewer where they are large."""
+        starts = self._index.decisions
+        stop = starts[end] if end < len(starts) else self._tail.offset
+        first = end
+        while first > 0 and end - first < most and (first == end or stop - starts[first - 1] <= size):
+            first -= 1
+        return range(end - 1, first - 1, -1)
 
     def _event(self, file: BinaryIO, offset: int) -> Event:
         if offset not in self._parsed:

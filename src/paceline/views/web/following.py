@@ -13,17 +13,25 @@ from typing import Any, NamedTuple
 from paceline.errors import JournalError
 from paceline.study.events import EVENTS
 
-CHUNK = 1 << 20
-_HEAD = re.compile(rb'\{"v":\d+,"n":(\d+),"event":"(\w+)"((?:,"\w+":(?:null|\d+)(?=[,}]))*)')
-_FIELD = re.compile(rb'"(\w+)":(null|\d+)')
+CHUNK = 1 << 16
+_HEAD = re.compile(
+    rb'\{"v":\d+,"n":(\d+),"event":"(\w+)"(?:,"fork":(\d+|null)|,"round":\d+)?(?:,"parent":(\d+|null))?'
+    rb'(?:,"start":(\d+))?(?:,"(?:stop|step)":(\d+))?[,}]'
+)
 
 
 class Head(NamedTuple):
-    """What the front of a line says: its number, the kind of event, and its first whole numbers by name."""
+    """What the front of a line says: its number and kind, its fork and that one's parent, from where to where.
+
+    What an event does not have is None, and so is the fork of a decision.
+    """
 
     number: int
     event: str
-    fields: dict[str, int | None]
+    fork: int | None = None
+    parent: int | None = None
+    start: int | None = None
+    stop: int | None = None
 
 
 class Tail:
@@ -79,15 +87,14 @@ class Tail:
 def head_of(line: bytes) -> Head:
     """The front of a line: read off where it was written by paceline, parsed where it was not."""
     found = _HEAD.match(line)
-    if found is not None:
-        fields = {n.decode(): None if v == b"null" else int(v) for n, v in _FIELD.findall(found[3])}
-        return Head(int(found[1]), found[2].decode(), fields)
+    if found is not None and (event := found[2].decode()) in EVENTS:
+        number, _, *rest = found.groups()
+        return Head(int(number), event, *(None if part is None or part == b"null" else int(part) for part in rest))
     try:
         data: dict[str, Any] = json.loads(line)
-        whole = {n: v for n, v in data.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))}
-        head = Head(int(data["n"]), str(data["event"]), whole)
+        number, event, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise JournalError(f"a line is no event ({error}): the journal was edited or damaged, restore it") from error
-    if head.event not in EVENTS:
-        raise JournalError(f"unknown event {head.event!r}: expected one of {', '.join(EVENTS)}")
-    return head
+    if event not in EVENTS:
+        raise JournalError(f"unknown event {event!r}: expected one of {', '.join(EVENTS)}")
+    return Head(number, event, data.get("fork"), data.get("parent"), data.get("start"), stop)

@@ -67,26 +67,30 @@ class Index:
         self.offsets.append(offset)
 
     def _take(self, offset: int, head: Head) -> None:
-        match head.event:
+        _, event, number, parent, start, stop = head
+        match event:
             case "decided":
                 self.decisions.append(offset)
-            case "proposed":
-                start, number = _whole(head, "start"), _whole(head, "fork")
-                fork = self.forks.setdefault(number, ForkLines(head.fields["parent"], start, offset, offset, start))
-                fork.latest, fork.going = offset, True
-            case "observed" | "failed":
-                fork = self.forks[_whole(head, "fork")]
-                fork.step = _whole(head, "stop" if head.event == "observed" else "step")
-                fork.going, fork.failed = False, head.event == "failed"
-                self.done += fork.step - _whole(head, "start")
-                fork.reports.append(offset)
-                self.reports.append(offset)
-            case "dropped":
-                self.forks[_whole(head, "fork")].dropped = offset
             case "finished":
                 self.finished = True
-            case _:
+            case "created" | "cloned":
                 pass
+            case _ if number is None:
+                raise TypeError("it lacks the number of its fork")
+            case "dropped":
+                self.forks[number].dropped = offset
+            case _ if start is None or stop is None:
+                raise TypeError("it lacks the step it begins or ends at")
+            case "proposed" if number in self.forks:
+                self.forks[number].latest, self.forks[number].going = offset, True
+            case "proposed":
+                self.forks[number] = ForkLines(parent, start, offset, offset, start)
+            case _:
+                fork = self.forks[number]
+                fork.step, fork.going, fork.failed = stop, False, event == "failed"
+                self.done += stop - start
+                fork.reports.append(offset)
+                self.reports.append(offset)
 
     def decision_before(self, offset: int) -> int | None:
         """The line of the latest decision up to a line."""
@@ -97,10 +101,3 @@ class Index:
         """The line of the first report after a line."""
         found = bisect_right(self.reports, offset)
         return self.reports[found] if found < len(self.reports) else None
-
-
-def _whole(head: Head, name: str) -> int:
-    value = head.fields[name]
-    if value is None:
-        raise TypeError(f"expected a whole number as {name!r}, got null")
-    return value

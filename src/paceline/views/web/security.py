@@ -1,8 +1,8 @@
 """Who may look, and what a page may do.
 
 On this machine alone, requests must name it as the host they want: a page elsewhere whose name was pointed at
-127.0.0.1 is turned away. On any other address a token is needed: once in the URL, from then on in a cookie. Every answer forbids
-the browser to load, run or send anything beyond this server. Text of a journal is data wherever it goes.
+127.0.0.1 is turned away. On any other address a token is needed: once in the URL, from then on in a cookie. Every
+answer forbids the browser to load, run or send anything beyond this server. Text of a journal is data wherever it goes.
 """
 
 import hmac
@@ -138,5 +138,5 @@ def without_markup(value: Any) -> Any:
 def _sequence(values: "list[Any] | tuple[Any, ...]") -> "list[Any] | tuple[Any, ...]":
     if all(type(part) in (int, float) for part in values):
         return values
-    parts, kind = [without_markup(part) for part in values], type(values)
-    return kind(parts) if kind in (list, tuple) else kind(*parts)  # the latter: named tuples
+    kind, parts = cast("Any", type(values)), [without_markup(part) for part in values]
+    return cast("list[Any]", kind(parts) if kind in (list, tuple) else kind(*parts))  # else a named tuple

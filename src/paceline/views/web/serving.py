@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from paceline.views.web.security import is_loopback, token_for
 from paceline.views.web.shelf import Shelf
 
 NICE = 5  # below a training on the same cores
+READ_AHEAD = 4  # studies
 
 
 def serve_studies(
@@ -41,12 +43,19 @@ def serve_studies(
     )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, server_header=False))
     os.nice(NICE)
+    threading.Thread(target=_read_ahead, args=(shelf,), daemon=True).start()
     shown = f"[{host}]" if ":" in host else host
     asked = "" if secret is None else f"?token={secret}"
     count = len(shelf.names())
     say(f"{count} stud{'y' if count == 1 else 'ies'} at http://{shown}:{port}/{asked}  (Ctrl-C ends it)")
     with listening:
         server.run([listening])
+
+
+def _read_ahead(shelf: Shelf) -> None:
+    """Read the studies written last, so that they are there when a page asks for them."""
+    for name in [*shelf.names()][:READ_AHEAD]:
+        shelf.get(name)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -58,6 +67,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(128)  # from now on requests wait, also for a server that is still starting
     except OSError as error:
         bound.close()
         raise InputError(f"{host}:{port} cannot be listened on ({error.strerror}): pass another --port") from error

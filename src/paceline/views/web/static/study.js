@@ -22,7 +22,7 @@ function showSummary(summary) {
   state.className = `state ${summary.state}`;
   if (byId("standing").textContent !== summary.standing) byId("standing").textContent = summary.standing;
   byId("asked").textContent = summary.asked ?? "";
-  showBar(byId("bar"), summary);
+  showBar(byId("bar"), summary.state === "running" ? summary : {});
   byId("facts").replaceChildren(...(summary.facts ?? []).map(([what, value]) => {
     const pair = element("div");
     pair.append(element("dt", what), element("dd", value));
@@ -38,9 +38,9 @@ function showSummary(summary) {
 function showExport(summary) {
   const offered = summary.offered ?? [];
   byId("export").hidden = offered.length === 0;
-  byId("export-note").textContent = summary.state === "finished"
-    ? "The schedule that was found: as data, as a table of every step, or as a function that needs no Paceline."
-    : "The schedule of the best so far: as data, as a table of every step, or as a function that needs no Paceline.";
+  const whose = summary.state === "finished" ? "The schedule that was found" : "The schedule of the best so far";
+  byId("export-note").textContent = `${whose}: as data, as a table of every step, or as a function that needs no Paceline.`;
+  byId("schedule").textContent = summary.schedule ? `${summary.schedule[0].toUpperCase()}${summary.schedule.slice(1)}.` : "";
   const select = byId("task");
   byId("task-label").hidden = !offered.some((task) => task !== "");
   if ([...select.options].map((option) => option.value).join("\n") !== offered.join("\n")) {
@@ -165,9 +165,12 @@ const refresh = oneAtATime(async () => {
   try {
     const summary = await asked(from("summary"));
     showSummary(summary);
-    if (summary.state === "damaged" || summary.state === "empty") return;
+    byId("traces").hidden = summary.state === "damaged" || summary.state === "empty";
+    if (byId("traces").hidden) return;
     const query = { dark: shade() };
     await draw(byId("traces"), from("figure/traces", query));
+    document.body.dataset.revision = summary.revision;
+    if (!performance.getEntriesByName("traces").length) performance.mark("traces"); // for benchmarks.views
     await showDecisions();
     await showForks();
     await showBeliefs();
