@@ -101,7 +101,7 @@ def main() -> None:
                 page.goto(address)
                 page.wait_for_selector(".studies a", timeout=120_000)
                 page.goto(page.locator(".studies a").first.evaluate("link => link.href"))
-                page.wait_for_function("document.querySelectorAll('#told > div').length >= 6", timeout=120_000)
+                page.wait_for_selector("#told > div:nth-child(6)", timeout=120_000)
                 for width in WIDTHS:
                     take_running(pages[width, "light"], address, width)
         browser.close()

@@ -105,7 +105,8 @@ class Guard:
         """
         target = "/" + target.lstrip("/\\")  # never another host
         link = escape(target, quote=True)
-        page = f'<!doctype html><title>Paceline</title><meta http-equiv="refresh" content="0;url={link}">'
+        page = '<!doctype html><title>Paceline</title><link rel="icon" href="/static/icon.svg">'
+        page += f'<meta http-equiv="refresh" content="0;url={link}">'
         response = HTMLResponse(f'{page}<a href="{link}">Go on</a>')
         response.set_cookie(self._cookie, self._token or "", httponly=True, samesite="strict", path="/")
         return response
