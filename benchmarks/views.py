@@ -1,10 +1,10 @@
-"""`paceline serve` with long journals: how soon there is something to see, how much memory it takes, how fast news come.
+"""`paceline serve` with long journals: how soon there is something to see, how much memory it takes, how fast news is.
 
-Journals of two shapes (benchmarks/_journals.py) and three lengths, each behind a server of its own, looked at in a real
-Chromium. Times are the browser's own: first contentful paint, and until the traces are drawn, both from the moment the
-page is asked for; once right after the server was started, when the journal has not been read, and once again. Memory is
-the peak of the server's resident set after all of the page was looked at, decisions and earlier forks included. News: from
-the end of the write of a line to the moment the traces are drawn with it, the median of five.
+Journals of two shapes (benchmarks/_journals.py) and three lengths, each behind a server of its own, looked at in a
+real Chromium. Times are the browser's own: first contentful paint, and until the traces are drawn, both from the moment
+the page is asked for; once right after the server was started, when the journal has not been read, and once again.
+Memory is the peak of the server's resident set after all of the page was looked at, decisions and earlier forks
+included. News: from the end of the write of a line to the moment the traces are drawn with it, the median of five.
 """
 
 import argparse

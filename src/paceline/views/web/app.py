@@ -42,11 +42,11 @@ class Pages:
     Args:
         shelf: the studies.
         ended: whether the server is to stop, so that streams end.
-        pause: seconds between two looks at a file's size.
+        local: whether only this machine looks: plotly's script is then not worth compressing.
     """
 
-    def __init__(self, shelf: Shelf, ended: Callable[[], bool] = lambda: False, pause: float = PAUSE) -> None:
-        self._shelf, self._ended, self._pause = shelf, ended, pause
+    def __init__(self, shelf: Shelf, *, ended: Callable[[], bool], local: bool) -> None:
+        self._shelf, self._ended, self._local = shelf, ended, local
 
     def routes(self) -> list[Route]:
         """Where each is found."""
@@ -86,15 +86,18 @@ class Pages:
 
     async def plotly(self, request: Request) -> Response:
         """Plotly's script, out of the installed package."""
-        body, tag = await run_sync(plotly)
+        encoding = "identity" if self._local else "gzip"
+        body, tag = await run_sync(plotly, encoding)
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
-        headers = {"ETag": tag, "Cache-Control": "private, max-age=86400", "Content-Encoding": "gzip"}
+        headers = {"ETag": tag, "Cache-Control": "private, max-age=86400", "Content-Encoding": encoding}
         return Response(body, media_type="text/javascript", headers=headers)
 
     async def studies(self, request: Request) -> Response:
         """The names of the studies, the latest first."""
-        return JSONResponse({"names": [*await run_sync(self._shelf.names)], "compared": MOST_COMPARED})
+        revision = await run_sync(self._all_revisions)
+        names = [*await run_sync(self._shelf.names)]
+        return JSONResponse({"names": names, "compared": MOST_COMPARED, "revision": revision})
 
     async def costs(self, request: Request) -> Response:
         """Cost against value of the studies written last."""
@@ -137,15 +140,16 @@ class Pages:
     async def events(self, request: Request) -> Response:
         """Server-sent events: the revision of a study whenever its journal has grown, or of all of them."""
         name = request.path_params.get("name")
+        known = request.headers.get("last-event-id", request.query_params.get("since", ""))
         if name is None:
-            return _stream(self.messages(self._all_revisions))
+            return _stream(self.messages(self._all_revisions, known))
         study = await run_sync(self._shelf.get, name)
-        return _missing(name) if study is None else _stream(self.messages(partial(_revision, study)))
+        return _missing(name) if study is None else _stream(self.messages(partial(_revision, study), known))
 
-    async def messages(self, revision: Callable[[], str]) -> AsyncGenerator[str]:
-        """One message now, and one whenever the revision changes; a comment now and then keeps the line open."""
+    async def messages(self, revision: Callable[[], str], known: str) -> AsyncGenerator[str]:
+        """One message whenever the revision is not the one known; a comment now and then keeps the line open."""
         yield "retry: 1000\n\n"
-        sent, quiet = "", 0.0
+        sent, quiet = known, 0.0
         while not self._ended():
             now = await run_sync(revision)
             if now != sent:
@@ -154,8 +158,8 @@ class Pages:
             elif quiet >= HEARTBEAT:
                 yield ": still here\n\n"
                 quiet = 0.0
-            await anyio.sleep(self._pause)
-            quiet += self._pause
+            await anyio.sleep(PAUSE)
+            quiet += PAUSE
 
     def _all_revisions(self) -> str:
         """Grows with the journals, which are only looked at, not read."""
@@ -183,7 +187,7 @@ def make_app(
     """The application: pages behind a guard."""
     guard = Middleware(Guard, local=local, token=token, cookie=cookie)
     zipped = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=3)
-    return Starlette(routes=Pages(shelf, ended).routes(), middleware=[guard, zipped])
+    return Starlette(routes=Pages(shelf, ended=ended, local=local).routes(), middleware=[guard, zipped])
 
 
 def _figure(study: Followed, request: Request) -> str:

@@ -13,7 +13,7 @@ def own(name: str) -> str:
 
 
 @cache
-def plotly() -> tuple[bytes, str]:
-    """Plotly's script, compressed once, and a tag that changes with its version."""
+def plotly(encoding: str) -> tuple[bytes, str]:
+    """Plotly's script, compressed once or as it is, and a tag that changes with its version."""
     script = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
-    return gzip.compress(script, 3, mtime=0), f'"plotly-{version("plotly")}"'
+    return gzip.compress(script, 3, mtime=0) if encoding == "gzip" else script, f'"plotly-{version("plotly")}"'

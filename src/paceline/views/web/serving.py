@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import uvicorn
@@ -53,7 +54,8 @@ def serve_studies(
 
 
 def _read_ahead(shelf: Shelf) -> None:
-    """Read the studies written last, so that they are there when a page asks for them."""
+    """Read the studies written last, and what draws them, so that all is there when a page asks for it."""
+    import_module("plotly.graph_objects").Scatter()
     for name in [*shelf.names()][:READ_AHEAD]:
         shelf.get(name)
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const items = new Map();
+let known = "";
 
 function item(name) {
   if (items.has(name)) return items.get(name);
@@ -40,7 +41,8 @@ async function fill(name) {
 }
 
 const refresh = oneAtATime(async () => {
-  const { names, compared } = await asked("/studies.json");
+  const { names, compared, revision } = await asked("/studies.json");
+  known = revision;
   byId("none").hidden = names.length > 0;
   byId("studies").replaceChildren(...names.map(item));
   for (const name of names) await fill(name);
@@ -49,5 +51,5 @@ const refresh = oneAtATime(async () => {
   await draw(byId("costs"), `/costs.json?dark=${darkQuery.matches ? 1 : 0}`);
 });
 
-follow("/events", refresh);
+refresh().then(() => follow(`/events?since=${known}`, refresh));
 darkQuery.addEventListener("change", refresh);

@@ -164,6 +164,7 @@ const refresh = oneAtATime(async () => {
   const problem = byId("problem");
   try {
     const summary = await asked(from("summary"));
+    document.body.dataset.known = summary.revision;
     showSummary(summary);
     byId("traces").hidden = summary.state === "damaged" || summary.state === "empty";
     if (byId("traces").hidden) return;
@@ -199,4 +200,4 @@ byId("more-forks").addEventListener("click", moreForks);
 byId("task").addEventListener("change", linkExports);
 darkQuery.addEventListener("change", refresh);
 narrowQuery.addEventListener("change", refresh);
-follow(from("events"), refresh);
+refresh().then(() => follow(from("events", { since: document.body.dataset.known ?? "" }), refresh));
