@@ -88,7 +88,7 @@ def _born(proposal: Proposed, because: str) -> str:
     change = (
         f"{kind} {number(now)}, as before" if before == now else f"{kind} {number(now)} in place of {number(before)}"
     )
-    why = f", because {because}" if because else ""
+    why = f", because {because}" if " is " in because else f" ({because})" if because else ""
     return f"Fork {proposal.fork} became a clone of fork {proposal.parent} at step {start:,}: {change}{why}."
 
 

@@ -91,7 +91,7 @@ def test_a_study_at_both_widths(
     for fork in view.forks:
         assert {(float(x), round(y, 9)) for x, y in zip(fork.steps, fork.values[view.of], strict=True)} <= plotted
     rows = [row.split("\t") for row in page.inner_text("#forks tbody").splitlines()]
-    assert [(row[0], row[-1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
+    assert [(row[0], row[1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
     assert page.locator("#told > div").count() == 3
     assert "it came to 0.45, outside the band" in page.inner_text("#told")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -89,11 +89,12 @@ def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
     view = study.view(forks=page)
     known = {fork.fork: fork for fork in view.forks}
     peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
-    named = ["run", "task"] if view.tasks else ["fork", "from"]
-    columns = [*named, "step", "rate", *(["peak rate"] * peaked), "value", "forecast", "state"]
+    named = ["run", "task"] if view.tasks else ["fork"]
+    columns = [*named, "state", "value", "step", "rate", *(["peak rate"] * peaked)]
+    columns += ["forecast"] if view.tasks else ["from", "forecast"]
     rows = [_row(study, view, known[n], peaked=peaked) for n in page]
-    if not any(row[-2] for row in rows):
-        columns, rows = [*columns[:-2], columns[-1]], [[*row[:-2], row[-1]] for row in rows]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return {"columns": columns, "rows": rows, "before": page[-1] if len(page) < len(numbers) else None}
 
 
@@ -101,9 +102,9 @@ def _row(study: Followed, view: StudyView, fork: ForkView, *, peaked: bool) -> l
     lines = study.index.forks[fork.fork]
     origin = "the start" if lines.parent is None else f"fork {lines.parent} at {lines.start:,}"
     state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
-    cells = [str(fork.fork), fork.task if view.tasks else origin, f"{fork.step:,}", number(fork.rate)]
-    cells += [number(fork.multiplier)] * peaked
-    return [*cells, number(view.value(fork)), band_in_words(fork.forecast), state]
+    cells = [str(fork.fork), *([fork.task] if view.tasks else []), state, number(view.value(fork)), f"{fork.step:,}"]
+    cells += [number(fork.rate), *([number(fork.multiplier)] * peaked), *([] if view.tasks else [origin])]
+    return [*cells, band_in_words(fork.forecast)]
 
 
 def decisions_page(study: Followed, before: int | None) -> dict[str, Any]:

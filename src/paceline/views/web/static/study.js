@@ -129,7 +129,7 @@ const showBeliefs = oneAtATime(async () => {
 });
 
 function forkRow(columns, cells) {
-  const row = element("tr", undefined, cells.at(-1).split(":")[0]);
+  const row = element("tr", undefined, cells[columns.indexOf("state")].split(":")[0]);
   row.append(...cells.map((cell, i) => element("td", cell, isWords(columns[i]) ? "words" : "")));
   return row;
 }
