@@ -19,7 +19,7 @@ from paceline.views.data import StudyView, read
 from paceline.views.web.following import Tail, head_of
 from paceline.views.web.index import ForkLines, Index
 
-WHOLE_BYTES, WHOLE_LINES = 4_000_000, 4_000  # a journal up to here is shown whole
+WHOLE_BYTES, WHOLE_LINES, WHOLE_FORKS = 4_000_000, 4_000, 200  # a study up to here is shown whole
 MOST_FORKS, MOST_REPORTS, MOST_DECISIONS = 120, 1_200, 40  # of a larger one
 GRIDS = ("candidates", "p_fail", "surface")  # large, and drawn for one decision at a time
 
@@ -90,7 +90,8 @@ class Followed:
     @property
     def whole(self) -> bool:
         """Whether all of the study is shown."""
-        return self._tail.offset <= WHOLE_BYTES and len(self._index.offsets) <= WHOLE_LINES
+        few = len(self._index.offsets) <= WHOLE_LINES and len(self._index.forks) <= WHOLE_FORKS
+        return few and self._tail.offset <= WHOLE_BYTES
 
     @property
     def held(self) -> int:
