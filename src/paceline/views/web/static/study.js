@@ -130,7 +130,7 @@ const showBeliefs = oneAtATime(async () => {
 
 function forkRow(columns, cells) {
   const row = element("tr", undefined, cells[columns.indexOf("state")].split(":")[0]);
-  row.append(...cells.map((cell, i) => element("td", cell, isWords(columns[i]) ? "words" : "")));
+  row.append(...cells.map((cell, i) => element("td", cell, isWords(columns[i]) ? `words${columns[i] === "state" ? " long" : ""}` : "")));
   return row;
 }
 
