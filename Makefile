@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test slow check bench docs clean
+ROOT := $(if $(filter-out 0,$(shell id -u)),sudo -n,)
+
+.PHONY: install browser demo test slow check bench docs clean
 
 install: $(STAMP)
 
@@ -17,9 +19,16 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/python -m paceline demo
 
+# Debian's chromium for the tests of the page: installed where it is missing and we may, else these tests are skipped
+browser:
+	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && $(ROOT) true 2>/dev/null && \
+		$(ROOT) apt-get -o DPkg::Lock::Timeout=600 update -qq && \
+		$(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends chromium >/dev/null; } || \
+		echo "chromium is not installed and could not be: the tests of the page in a browser are skipped"
+
 # one thread: on problems this small, several only wait for each other; two processes, each with whole files, whose
 # tests share what is expensive (fits, a cluster), in the order of tests/conftest.py
-test: install
+test: install browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 slow: install

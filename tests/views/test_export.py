@@ -52,3 +52,10 @@ def test_a_table_holds_every_rate() -> None:
     rows = as_csv(schedule).splitlines()
     assert rows[0] == "step,rate"
     assert [tuple(map(float, row.split(","))) for row in rows[1:]] == [(t, schedule(t)) for t in range(6)]
+
+
+def test_a_name_cannot_become_code() -> None:
+    names: dict[str, object] = {}
+    origin = 'task """\nraise SystemExit("run")\n""" \\ of a study'
+    exec(as_python(Schedule.constant(0.1, 10), origin), names)
+    assert names["learning_rate"](3) == 0.1  # type: ignore[operator]

@@ -4,7 +4,7 @@ Commands import what they need when they run, so that help and `show` do not wai
 one readable message and exit code 2; Ctrl-C is exit code 130 and leaves a study that can be continued.
 """
 
-from paceline.cli import tune, tasks, studies, report, plan, demo  # noqa: I001  each adds its commands, in this order
+from paceline.cli import tune, tasks, studies, serve, report, plan, demo  # noqa: I001  each adds its commands, in order
 from paceline.cli.app import app
 
-__all__ = ["app", "demo", "plan", "report", "studies", "tasks", "tune"]
+__all__ = ["app", "demo", "plan", "report", "serve", "studies", "tasks", "tune"]

@@ -24,12 +24,13 @@ def _parse(path: Path) -> tuple[list[Event], int]:
     for line in path.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break  # torn by a crash while it was written
-        events.append(_event(path, len(events), line))
+        events.append(read_line(path, len(events), line))
         whole += len(line)
     return events, whole
 
 
-def _event(path: Path, number: int, line: bytes) -> Event:
+def read_line(path: Path, number: int, line: bytes) -> Event:
+    """The event of one whole line, or what is wrong with it; `number` counts lines from 0."""
     where = f"{path}, line {number + 1}"
     try:
         data: dict[str, Any] = json.loads(line)
@@ -49,6 +50,12 @@ def _event(path: Path, number: int, line: bytes) -> Event:
         return from_json(data)
     except (JournalError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise JournalError(f"{where}: {error}") from error
+
+
+def write_line(number: int, event: Event) -> bytes:
+    """The line of an event; `number` counts lines from 0."""
+    data = {"v": FORMAT, "n": number, **to_json(event)}
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 class Journal:
@@ -80,8 +87,7 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Write an event and wait until it is on disk."""
-        data = {"v": FORMAT, "n": len(self.events), **to_json(event)}
-        line = memoryview(json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        line = memoryview(write_line(len(self.events), event))
         try:
             while line:
                 line = line[self._file.write(line) :]

@@ -35,7 +35,7 @@ def as_python(schedule: Schedule, origin: str) -> str:
     if points:
         body, multiplier = [f"multipliers = {rates}", *body], f"multipliers[bisect.bisect_right({points}, step)]"
     lines = [
-        f'"""Learning rate of update `step`, counted from 0: {origin}."""',
+        f'"""Learning rate of update `step`, counted from 0: {_harmless(origin)}."""',
         f"step = min(max(step, 0), {schedule.steps - 1})",
         *body,
         f"return {multiplier}{factor and ' * '}{factor}",
@@ -43,6 +43,11 @@ def as_python(schedule: Schedule, origin: str) -> str:
     text = "def learning_rate(step):\n" + "".join(f"    {line}\n" for line in lines)
     imports = "".join(f"import {name}\n" for name in ("bisect", "math") if f"{name}." in text)
     return f"{imports}\n\n{text}" if imports else text
+
+
+def _harmless(text: str) -> str:
+    """Text that cannot end a docstring: names of folders and tasks may come from a stranger's study."""
+    return "".join(" " if not c.isprintable() else {"\\": "/", '"': "'"}.get(c, c) for c in text)
 
 
 def _pieces(schedule: Schedule) -> tuple[list[int], list[float]]:

@@ -1,0 +1,112 @@
+"""Take the pictures of the page: `python docs/gallery/take.py` from the root of the repository.
+
+A finished CIFAR-10 study tuned by each preset, and the demo while it runs, in a real Chromium at two widths.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FINISHED = ROOT / "experiments" / "results" / "cifar" / "resnet20"
+STUDIES = {"horizon": "horizon-2.3-validation-error-0", "greedy": "greedy-0"}
+WIDTHS = {1280: 900, 390: 844}
+
+
+@contextmanager
+def served(*folders: Path) -> Generator[str]:
+    """The address of a server of these folders."""
+    command = [sys.executable, "-m", "paceline", "serve", *map(str, folders), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.search(r"http://\S+/", line)
+            assert found is not None, line
+            yield found[0]
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def demo(folder: Path) -> Generator[None]:
+    """The demo, running in a folder."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "paceline", "demo"], cwd=folder, env=environment, stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def picture(page: Page, name: str, *, whole: bool = True) -> None:
+    """One picture, once everything is drawn."""
+    page.wait_for_load_state("load")
+    page.wait_for_timeout(400)  # transitions
+    page.screenshot(path=HERE / f"{name}.png", full_page=whole)
+    print(f"docs/gallery/{name}.png")
+
+
+def take(page: Page, address: str, width: int, dark: str) -> None:
+    """The finished studies at one width, and the list."""
+    for name, study in STUDIES.items():
+        page.goto(f"{address}study/{study}")
+        page.wait_for_selector("body[data-filled]")
+        picture(page, f"{name}-{width}{dark}")
+    if not dark:
+        page.goto(address)
+        page.wait_for_selector("#costs .plot[data-drawn]")
+        picture(page, f"list-{width}")
+
+
+def take_running(page: Page, address: str, width: int) -> None:
+    """The demo on its way."""
+    page.goto(f"{address}study/demo/paceline")
+    page.wait_for_selector("body[data-filled]")
+    picture(page, f"running-{width}")
+
+
+def main() -> None:
+    """Take all pictures, or those of one kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["finished", "running"])
+    asked = parser.parse_args()
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        pages = {
+            (width, scheme): browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            for width, height in WIDTHS.items()
+            for scheme in ("light", "dark")[: 2 if width == 1280 else 1]
+        }
+        if asked.only != "running":
+            with served(FINISHED) as address:
+                for (width, scheme), page in pages.items():
+                    take(page, address, width, "-dark" if scheme == "dark" else "")
+        if asked.only != "finished":
+            runs = Path(folder) / "runs"
+            runs.mkdir()
+            with demo(Path(folder)), served(runs) as address:
+                page = pages[1280, "light"]
+                page.goto(address)
+                page.wait_for_selector(".studies a", timeout=120_000)
+                page.goto(page.locator(".studies a").first.evaluate("link => link.href"))
+                page.wait_for_selector("#told > div:nth-child(6)", timeout=120_000)
+                for width in WIDTHS:
+                    take_running(pages[width, "light"], address, width)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The lines of a journal that grows, each read once and only when it is whole; never locked, never written.
+
+A journal of 100,000 events is hundreds of megabytes, nearly all of it in schedules, observations and grids. What is
+needed to find one's way stands at the front of each line, so that is all that is looked at until a line is shown.
+"""
+
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paceline.errors import JournalError
+from paceline.study.events import EVENTS
+
+CHUNK = 1 << 16
+_HEAD = re.compile(
+    rb'\{"v":\d+,"n":(\d+),"event":"(\w+)"(?:,"fork":(\d+|null)|,"round":\d+)?(?:,"parent":(\d+|null))?'
+    rb'(?:,"start":(\d+))?(?:,"(?:stop|step)":(\d+))?[,}]'
+)
+
+
+class Head(NamedTuple):
+    """What the front of a line says: its number and kind, its fork and that one's parent, from where to where.
+
+    What an event does not have is None, and so is the fork of a decision.
+    """
+
+    number: int
+    event: str
+    fork: int | None = None
+    parent: int | None = None
+    start: int | None = None
+    stop: int | None = None
+
+
+class Tail:
+    """A file that others append to.
+
+    Args:
+        path: the file; it need not be there yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.offset = path, 0
+        self._inode: int | None = None
+
+    def grown(self) -> bool:
+        """Whether there are bytes that were not read; also where the file was replaced."""
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            return self.offset > 0
+        return size != self.offset or self.replaced()
+
+    def replaced(self) -> bool:
+        """Whether this is not the file that was read: it is gone, another one, or shorter than what was read."""
+        if self._inode is None:
+            return False
+        try:
+            found = self.path.stat()
+        except OSError:
+            return True
+        return found.st_ino != self._inode or found.st_size < self.offset
+
+    def lines(self) -> Generator[tuple[int, bytes]]:
+        """Whole lines that were not read before, each with its offset; a torn last one is left for later."""
+        try:
+            file = self.path.open("rb", buffering=0)
+        except FileNotFoundError:
+            return
+        with file:
+            self._inode = self.path.stat().st_ino
+            file.seek(self.offset)
+            parts = list[bytes]()  # of a line that is longer than a chunk
+            while chunk := file.read(CHUNK):
+                end = chunk.rfind(b"\n") + 1
+                if not end:
+                    parts.append(chunk)
+                    continue
+                whole, parts = b"".join([*parts, chunk[:end]]), [chunk[end:]]
+                for line in whole.splitlines(keepends=True):
+                    yield self.offset, line
+                    self.offset += len(line)
+
+
+def head_of(line: bytes) -> Head:
+    """The front of a line: read off where it was written by paceline, parsed where it was not."""
+    found = _HEAD.match(line)
+    if found is not None and (event := found[2].decode()) in EVENTS:
+        number, _, *rest = found.groups()
+        return Head(int(number), event, *(None if part is None or part == b"null" else int(part) for part in rest))
+    try:
+        data: dict[str, Any] = json.loads(line)
+        number, event, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise JournalError(f"a line is no event ({error}): the journal was edited or damaged, restore it") from error
+    if event not in EVENTS:
+        raise JournalError(f"unknown event {event!r}: expected one of {', '.join(EVENTS)}")
+    return Head(number, event, data.get("fork"), data.get("parent"), data.get("start"), stop)

@@ -1,0 +1,106 @@
+"""The studies that are served: those in the folders that were given, by names that cannot mean anything else."""
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from paceline.errors import InputError
+from paceline.views.web.followed import Followed
+
+DEPTH = 5  # folders below a given one that are looked through
+MOST_HELD = 12_000  # events in memory, of all studies; those looked at longest ago are read again when wanted
+
+
+class Shelf:
+    """Studies by name. A name is looked up among those found, it is never made into a path.
+
+    Args:
+        folders: study folders, or folders with studies somewhere below them.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
+            if not folder.is_dir():
+                raise InputError(
+                    f"expected a study's folder, or one with studies in it, got {str(folder)!r}: no folder"
+                )
+        self._given = [folder.resolve() for folder in folders]
+        self._studies = dict[Path, Followed]()
+        self._used = list[Path]()
+        self._lock = threading.Lock()
+
+    def names(self) -> dict[str, Followed]:
+        """The studies there are now, the one written last first."""
+        with self._lock:
+            found = dict[str, Path]()
+            for given in self._given:
+                for folder in _studies_below(given):
+                    if folder in found.values():
+                        continue
+                    name = given.name if folder == given else folder.relative_to(given).as_posix()
+                    name = name if name not in found else f"{given.name}/{name}"
+                    found[_unused(name, found)] = folder
+            recent = sorted(found.items(), key=lambda item: -_written(item[1]))
+            return {name: self._studies.setdefault(folder, Followed(folder)) for name, folder in recent}
+
+    def get(self, name: str) -> Followed | None:
+        """The study of this name, read up to now; None where there is none."""
+        study = self.names().get(name)
+        if study is not None:
+            study.refresh()
+            self._make_room(study)
+        return study
+
+    def _make_room(self, wanted: Followed) -> None:
+        with self._lock:
+            self._used = [*(path for path in self._used if path != wanted.folder), wanted.folder]
+            held = sum(self._studies[path].held for path in self._used)
+            for path in self._used[:-1]:
+                if held <= MOST_HELD:
+                    break
+                held -= self._studies[path].held
+                self._studies[path].release()
+
+
+def _studies_below(given: Path) -> list[Path]:
+    """Study folders at or below one, without following links out of it."""
+    found, level = list[Path](), [given]
+    for _ in range(DEPTH):
+        deeper = list[Path]()
+        for folder in level:
+            if _is_study(folder):
+                found.append(folder)
+            else:
+                deeper += _folders_in(folder)
+        level = deeper
+    return sorted(found)
+
+
+def _is_study(folder: Path) -> bool:
+    """Whether it is one, whose journal lies in it: a link may lead anywhere."""
+    journal = folder / "journal.jsonl"
+    return (folder / "study.json").is_file() and not journal.is_symlink()
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _written(folder: Path) -> float:
+    try:
+        return (folder / "journal.jsonl").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _unused(name: str, taken: "dict[str, Path]") -> str:
+    count = 2
+    free = name
+    while free in taken:
+        free, count = f"{name}-{count}", count + 1
+    return free

@@ -1,0 +1,100 @@
+// What both pages share: fetching, figures, the stream of news. Text goes in as text, never as HTML.
+"use strict";
+
+const darkQuery = matchMedia("(prefers-color-scheme: dark)");
+const narrowQuery = matchMedia("(max-width: 40rem)");
+const byId = (id) => document.getElementById(id);
+const encoded = (name) => name.split("/").map(encodeURIComponent).join("/");
+
+const plotlyLoaded = new Promise((resolve, reject) => {
+  if (window.Plotly) { resolve(); return; }
+  byId("plotly").addEventListener("load", () => resolve());
+  byId("plotly").addEventListener("error", () => reject(new Error("the script that draws figures did not load")));
+});
+
+function element(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+async function asked(url) {
+  const response = await fetch(url, { cache: "no-store" });
+  if (!response.headers.get("Content-Type")?.startsWith("application/json")) throw new Error((await response.text()).trim());
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error ?? response.statusText);
+  return answer;
+}
+
+// Draw a figure in a section, or hide the section where there is nothing to draw.
+async function draw(section, url) {
+  const plot = section.querySelector(".plot");
+  const figure = await asked(url);
+  if (figure === null) {
+    section.hidden = true;
+    return false;
+  }
+  await plotlyLoaded;
+  section.hidden = false;
+  const layout = { ...figure.layout, autosize: true, uirevision: "kept" };
+  delete layout.width;
+  if (layout.height) plot.style.height = `${layout.height}px`;
+  delete layout.height;
+  if (narrowQuery.matches) {
+    layout.margin = { ...layout.margin, l: Math.min(layout.margin?.l ?? 52, 52), r: 12 };
+    layout.font = { ...layout.font, size: 11 };
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, xanchor: "left", y: -0.18, yanchor: "top" };
+    layout.dragmode = false; // a finger scrolls the page
+  }
+  const config = { responsive: true, displaylogo: false, displayModeBar: narrowQuery.matches ? false : "hover" };
+  await Plotly.react(plot, figure.data, layout, config);
+  plot.dataset.drawn = String(Number(plot.dataset.drawn ?? 0) + 1);
+  return true;
+}
+
+// Call `work` when asked, never twice at once; what is asked meanwhile is done once, after it.
+function oneAtATime(work) {
+  let running = false;
+  let again = false;
+  return async function start() {
+    if (running) { again = true; return; }
+    running = true;
+    try {
+      do { again = false; await work(); } while (again);
+    } finally {
+      running = false;
+    }
+  };
+}
+
+// Follow a stream of server-sent events; `grown` is called with each new revision.
+function follow(url, grown) {
+  const live = byId("live");
+  const source = new EventSource(url);
+  source.addEventListener("open", () => { live.textContent = "live"; live.className = "live on"; });
+  source.addEventListener("error", () => { live.textContent = "not connected, trying again"; live.className = "live off"; });
+  source.addEventListener("grown", (message) => grown(JSON.parse(message.data).revision));
+  addEventListener("pagehide", () => source.close());
+}
+
+function ago(seconds) {
+  if (seconds < 90) return "just now";
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+function stateWords(summary) {
+  if (summary.state !== "running" || !summary.written) return summary.state;
+  const quiet = Date.now() / 1000 - summary.written;
+  return quiet < 90 ? "running" : `last event ${ago(quiet)}`;
+}
+
+function showBar(bar, summary) {
+  bar.hidden = !summary.total;
+  const done = Math.min(100, Math.round((100 * (summary.done ?? 0)) / (summary.total || 1)));
+  bar.firstElementChild.style.width = `${done}%`;
+  bar.setAttribute("aria-valuenow", String(done));
+  if (summary.share) bar.setAttribute("aria-valuetext", summary.share);
+}

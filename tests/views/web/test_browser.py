@@ -1,0 +1,217 @@
+"""The page in a real browser: what it shows, how fast news arrive, at two widths, by keyboard, without the mouse."""
+
+import shutil
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.study import Decided, Failed, Proposed
+from paceline.views.web.followed import Followed
+from tests.views.web.studies import EVENTS, FIRST, OTHER, append, write
+
+api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
+WAIT = 30_000  # ms, on a loaded machine
+WIDTHS = {1280: 900, 390: 844}
+MARKUP = '<img src=x onerror="document.body.dataset.hacked=1"><script>document.body.dataset.hacked=1</script>'
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    with api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Generator[Callable[..., Any]]:
+    """Open a page; whatever it complains about, and whatever it asks of others, fails the test."""
+    contexts, complaints = list[Any](), list[str]()
+
+    def visit(address: str, *, width: int = 1280, dark: bool = False) -> Any:
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(viewport={"width": width, "height": WIDTHS[width]}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: _check_own(request.url, address, complaints))
+        page.goto(address)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _check_own(url: str, address: str, complaints: list[str]) -> None:
+    own = "/".join(address.split("/")[:3]) + "/"
+    if not url.startswith((own, "data:", "blob:")):
+        complaints.append(f"asked for {url}")
+
+
+def filled(page: Any) -> Any:
+    page.wait_for_selector("body[data-filled]", state="attached")
+    return page
+
+
+def arrived(page: Any, events: int) -> None:
+    """Wait until so many events are drawn."""
+    page.wait_for_selector(f"body[data-revision='0.{events}']", state="attached")
+
+
+def chosen(page: Any, at: int, *, focused: bool = False) -> None:
+    """Wait until a decision is chosen."""
+    page.wait_for_selector(f"#told > div[aria-selected=true][data-at='{at}']{':focus' * focused}")
+
+
+PLOTTED = """() => document.querySelector('#traces .plot')._fullData
+    .flatMap(trace => Array.from(trace.x ?? [], (x, i) => [Number(x), Number(trace.y[i])]))"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_study_at_both_widths(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any], width: int
+) -> None:
+    folder = write(tmp_path / "first")
+    page = filled(opened(f"{serve(tmp_path)}/study/first", width=width, dark=width == 390))
+    assert page.inner_text("h1") == "first"
+    assert page.inner_text("#standing").startswith("Fork 2 ended best: 0.5 with raw weights")
+    plotted = {(x, round(y, 9)) for x, y in page.evaluate(PLOTTED)}
+    followed = Followed(folder)
+    followed.refresh()
+    view = followed.view()
+    for fork in view.forks:
+        assert {(float(x), round(y, 9)) for x, y in zip(fork.steps, fork.values[view.of], strict=True)} <= plotted
+    rows = [row.split("\t") for row in page.inner_text("#forks tbody").splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
+    assert page.locator("#told > div").count() == 3
+    assert "it came to 0.45, outside the band" in page.inner_text("#told")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("#traces .plot").bounding_box()["width"] <= width
+    with page.expect_download() as kept:
+        page.click("#as-py")
+    assert "def learning_rate(step):" in Path(kept.value.path()).read_text()
+
+
+def test_news_arrive_while_the_page_is_open(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]
+) -> None:
+    folder = write(tmp_path / "first", EVENTS[:6])
+    page = filled(opened(f"{serve(tmp_path)}/study/first"))
+    assert page.locator("#told > div").count() == 1
+    append(folder, EVENTS[6:12])
+    page.wait_for_selector("#told > div:nth-child(2)")
+    page.wait_for_selector("#forks tbody tr:nth-child(3)")
+    append(folder, EVENTS[12:])
+    page.wait_for_selector("#state.finished")
+    arrived(page, 15)
+    assert [100, 0.45] in page.evaluate(PLOTTED)
+    assert page.inner_text("#live") == "live"
+
+
+def test_news_arrive_within_two_seconds(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
+    """From the line in the journal to the drawing; the best of three, since the machine may be loaded."""
+    folder = write(tmp_path / "first", EVENTS[:6])
+    page = filled(opened(f"{serve(tmp_path)}/study/first"))
+    waits = list[float]()
+    for count in (7, 9, 12):
+        append(folder, EVENTS[len(lines_of(folder)) : count])
+        begun = time.monotonic()
+        arrived(page, count)
+        waits.append(time.monotonic() - begun)
+    assert min(waits) < 2, f"news took {waits} s"
+
+
+def lines_of(folder: Path) -> list[bytes]:
+    return (folder / "journal.jsonl").read_bytes().splitlines()
+
+
+def test_by_keyboard(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
+    write(tmp_path / "first")
+    page = filled(opened(f"{serve(tmp_path)}/study/first"))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    wanted, reached = {"previous", "option", "region", "as-json", "as-csv", "as-py"}, set[str]()
+    for _ in range(100):  # each figure has buttons of its own
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.getAttribute('role') || ''"))
+        if wanted <= reached:
+            break
+    assert wanted <= reached
+    page.focus("#told > div[aria-selected=true]")
+    chosen(page, 2)
+    page.keyboard.press("ArrowDown")
+    chosen(page, 1, focused=True)
+    page.keyboard.press("End")
+    chosen(page, 0, focused=True)
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Home")
+    chosen(page, 2, focused=True)
+    assert page.is_disabled("#next")
+    page.focus("#previous")
+    page.keyboard.press("Enter")
+    chosen(page, 1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_list_of_studies(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any], width: int) -> None:
+    write(tmp_path / "first")
+    write(tmp_path / "second", EVENTS[:6])
+    page = opened(serve(tmp_path), width=width)
+    page.wait_for_selector("#costs .plot[data-drawn]")
+    assert page.locator(".studies a").all_inner_texts() == ["second", "first"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    write(tmp_path / "third", EVENTS[:3])
+    page.wait_for_selector(".studies a[href='/study/third']")
+    page.focus(".studies a[href='/study/first']")
+    page.keyboard.press("Enter")
+    filled(page)
+    assert page.inner_text("h1") == "first"
+
+
+def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
+    broken = [*EVENTS[:5], Failed(1, 0, 10, MARKUP, (10,), {"raw": (2.0,), "averaged": (2.0,)})]
+    study = [*broken, Decided(2, 20, (MARKUP,), {"ranking": [{"fork": 0, "value": 1.6}]}, 0.1)]
+    write(tmp_path / "<img src=x onerror=alert(1)>", [*study, Proposed(0, None, 20, 100, FIRST.extend(0.1, 100), 2)])
+    page = opened(serve(tmp_path))
+    page.click(".studies a")
+    filled(page)
+    assert page.inner_text("h1") == "<img src=x onerror=alert(1)>"
+    assert MARKUP in page.inner_text("#told")
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.body.dataset.hacked") is None
+
+
+def test_a_study_that_is_damaged_or_has_not_begun_says_so(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]
+) -> None:
+    folder = write(tmp_path / "first", [])
+    page = opened(f"{serve(tmp_path)}/study/first")
+    page.wait_for_selector("#state.empty")
+    assert page.inner_text("#standing") == "Nothing has happened yet."
+    append(folder, [*EVENTS[:2], Proposed(0, None, 0, 20, OTHER, 1)])
+    filled(page)
+    with (folder / "journal.jsonl").open("ab") as file:
+        file.write(b"nonsense\n")
+    page.wait_for_selector("#state.damaged")
+    assert "no event" in page.inner_text("#standing")
+
+
+def test_with_a_token_from_another_address(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]
+) -> None:
+    write(tmp_path / "first")
+    token = "a-token-of-some-length"
+    page = opened(f"{serve(tmp_path, local=False, token=token)}/study/first?token={token}")
+    page.wait_for_url("**/study/first")
+    filled(page)
+    assert page.inner_text("h1") == "first"
+    assert page.evaluate("document.cookie") == ""  # scripts cannot read it
