@@ -187,6 +187,11 @@ def draw(rows: list[dict[str, Any]]) -> None:
         above.set(title=problem, xscale="log", yscale="log", xlabel="population size")
         above.set_xticks([6, 14, 30, 70, 160, 400], ["6", "14", "30", "70", "160", "tuned"])
         above.minorticks_off()
+        low, high = above.get_ylim()
+        if high < 100 * low:  # powers of ten alone would leave one label
+            near = [k * 10.0**e for e in range(-3, 3) for k in (1, 2, 5)]
+            shown = [tick for tick in near if low < tick < high]
+            above.set_yticks(shown, [f"{tick:g}" for tick in shown])
         below.set(yscale="log", ylim=(3, 260), xlabel="evaluations of the winning fork")
         below.set_yticks([4, 14, 50, 200], ["4", "14", "50", "200"])
         below.minorticks_off()

@@ -15,9 +15,9 @@ pytest.importorskip("ray.tune")
 import ray
 from ray import tune
 
-from paceline.errors import InputError
+from paceline.errors import InputError, TrainingError
 from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
-from paceline.integrations.ray_tune.rates import staircase
+from paceline.integrations.ray_tune.rates import rated, staircase
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
 from paceline.study import Cloned, Decided, Event, Finished, Observed, Proposed, read_journal
@@ -103,7 +103,7 @@ def cluster() -> Iterator[None]:
             ray.shutdown()
 
 
-def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, callbacks: Any = ()) -> tune.Tuner:
+def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, **more: Any) -> tune.Tuner:
     return tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(
@@ -113,8 +113,8 @@ def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, callb
             name="pace",
             storage_path=str(folder),
             verbose=0,
-            callbacks=list(callbacks),
             checkpoint_config=tune.CheckpointConfig(num_to_keep=1),  # a parent's goes before its clone begins
+            **more,
         ),
     )
 
@@ -164,8 +164,10 @@ def _rows(results: Any) -> list[dict[str, float]]:
 
 
 def test_an_experiment_that_was_cut_off_goes_on_with_the_same_decisions(undisturbed: Any, tmp_path: Path) -> None:
+    stop = {"training_iteration": STEPS}  # as people who come from PBT have it
+    first = experiment(tmp_path, Descent, scheduler(), callbacks=[PowerCut(tmp_path / "dark")], stop=stop)
     with pytest.raises(Exception, match="the power went off"):
-        experiment(tmp_path, Descent, scheduler(), [PowerCut(tmp_path / "dark")]).fit()
+        first.fit()
     before = read_journal(tmp_path / "pace" / "paceline" / "journal.jsonl")
     assert 1 <= sum(isinstance(event, Decided) for event in before) < 3
     results = tune.Tuner.restore(str(tmp_path / "pace"), trainable=Descent).fit()
@@ -198,6 +200,25 @@ def test_a_trial_is_started_again_at_each_stair(cluster: None, tmp_path: Path) -
 def test_the_number_of_trials_must_suit_the_cost(cluster: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected num_samples=8"):
         experiment(tmp_path, forgetful, PacelineScheduler(lr=(1e-3, 1.0), steps=40, cost=2.3)).fit()
+
+
+def test_a_checkpoint_brings_the_old_rate_back_unless_it_is_kept_from_it(tmp_path: Path) -> None:
+    """What ray's own schedulers run is the class itself."""
+
+    def made(kind: type[tune.Trainable], lr: float) -> Any:
+        trial: Any = kind.__new__(kind)  # without the folder in people's homes that Ray makes
+        trial.config, trial._iteration = {"lr": lr}, 0
+        trial.setup(trial.config)
+        return trial
+
+    made(Descent, 0.5).save_checkpoint(str(tmp_path))
+    theirs, ours = made(Descent, 0.1), made(rated(Descent, "lr", must_hold=True), 0.1)
+    for trial in (theirs, ours):
+        trial.load_checkpoint(str(tmp_path))
+    assert [trial.step()["lr"] for trial in (theirs, ours)] == pytest.approx([0.5, 0.1], rel=1e-4)
+    ours.optimizer = None
+    with pytest.raises(TrainingError, match="holds no torch optimiser"):
+        ours.step()
 
 
 def test_a_rate_is_written_after_a_checkpoint() -> None:

@@ -132,12 +132,14 @@ class PacelineScheduler(TrialScheduler):
         return TrialScheduler.CONTINUE
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
-        """A trial was ended by a criterion of the user's, or of its own accord."""
-        running = self._running.get(trial.trial_id)
-        if running is not None and not running.reported:
-            running.observe(*self._read(result))
-            if not running.reported:
-                running.failure = f"it was ended at iteration {result.get(ITERATION)}, of {self.steps}"
+        """A trial was ended by a criterion, or of its own accord: report on it now, since nothing may follow."""
+        running = self._running.pop(trial.trial_id, None)
+        if running is None or self._record is None:
+            return
+        running.observe(*self._read(result))
+        if running.sound and running.steps[-1] < self.steps:
+            running.failure = f"its trial was ended at iteration {running.steps[-1]}, of {self.steps}"
+        self._hear(self._record, running)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
         """A waiting trial was ended: by us, or by whoever runs the experiment."""
@@ -246,8 +248,6 @@ class PacelineScheduler(TrialScheduler):
         stop = running.proposal.stop
         if trial.trial_id in self._lost and trial.status == Trial.ERROR:
             running.failure = running.failure or "its trial ended with an error"
-        elif trial.is_finished() and stop < self.steps:
-            running.failure = running.failure or f"its trial was ended before iteration {self.steps}"
         if not (running.failure or trial.status == Trial.PAUSED or trial.is_finished()):
             return
         if running.failure or running.reported:
