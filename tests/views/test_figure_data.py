@@ -12,7 +12,6 @@ from paceline.traces import Schedule
 from paceline.views.bands import checks, coverage, fans, level
 from paceline.views.curves import best_curve, births, curves, rate_line, thinned
 from paceline.views.data import Spent, read
-from paceline.views.explained import explained
 from paceline.views.grids import failure_lines, surfaces
 from paceline.views.lineage import lineage
 from paceline.views.places import new_place, places
@@ -193,17 +192,6 @@ def test_bills_say_what_a_study_cost_and_came_to() -> None:
     best = [run.value for run in read(golden("journal-1-family")).best_runs.values()]
     assert family.value == pytest.approx(np.mean(best))
     assert family.way == ()
-
-
-def test_decisions_are_explained_with_what_came_of_them() -> None:
-    words = [sentences for _, sentences in explained(read(STUDY))]
-    assert words[1] == (
-        "at step 20, best first: 0, 1",
-        "fork 2 was expected at 0.3 (0.2 to 0.4) at step 100; it came to 0.45",
-        "fork 1 is dropped: its value 1.8 is behind",
-    )
-    unfinished = [sentences for _, sentences in explained(read(STUDY[:11]))]
-    assert unfinished[1][1].endswith("nothing was observed of it yet")
 
 
 def test_a_long_study_is_read_in_linear_time() -> None:

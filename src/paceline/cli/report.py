@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from paceline.cli.app import app, readable, say
-from paceline.cli.reading import opened
 
 
 @app.command()
@@ -19,8 +18,9 @@ def report(
     It needs no network and nothing beside it, and studies that are still running can be reported too.
     """
     with readable():
+        from paceline.study import Study
         from paceline.views.report import report as report_of
 
-        page = report_of({str(study): opened(study) for study in studies})
+        page = report_of({str(study): Study.open(study).events for study in studies})
         output.write_text(page, encoding="utf-8")
         say(f"wrote {output}: open it in a browser")

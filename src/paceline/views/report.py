@@ -7,7 +7,7 @@ content policy runs no script but the two that are named in it by their digests,
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import import_module, resources
 from pathlib import Path
@@ -15,22 +15,25 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from paceline.study import Event
 from paceline.views.captions import CAPTIONS
-from paceline.views.data import StudyView
-from paceline.views.explained import explained
+from paceline.views.data import StudyView, read
+from paceline.views.explained import all_explained
 from paceline.views.figures import DARK_FOR, FIGURES, Figure, costs
 from paceline.views.figures.style import graph_objects
 from paceline.views.text import fork_table, result_in_words, settings_in_words
 
 
-def report(views: Mapping[str, StudyView]) -> str:
-    """The page of one or several studies, by name (their folders)."""
+def report(studies: Mapping[str, Sequence[Event]]) -> str:
+    """The page of one or several studies: their events, by name (their folders)."""
     graph_objects()
     figures: dict[str, Figure] = {}
+    views = {name: read(events) for name, events in studies.items()}
     several = [_several(views, figures)] if len(views) > 1 else []
-    body = "".join([*several, *(_study(name, view, f"s{i}", figures) for i, (name, view) in enumerate(views.items()))])
-    parts = resources.files("paceline.views") / "page"
-    style, draw = ((parts / name).read_text() for name in ("report.css", "report.js"))
+    parts = [_study(name, view, studies[name], f"s{i}", figures) for i, (name, view) in enumerate(views.items())]
+    body = "".join([*several, *parts])
+    pages = resources.files("paceline.views") / "page"
+    style, draw = ((pages / name).read_text() for name in ("report.css", "report.js"))
     plotly: Callable[[], str] = import_module("plotly.offline").get_plotlyjs
     library = _inline(plotly())
     drawing = _inline(draw)
@@ -67,7 +70,7 @@ def _several(views: Mapping[str, StudyView], figures: dict[str, Figure]) -> str:
     )
 
 
-def _study(name: str, view: StudyView, key: str, figures: dict[str, Figure]) -> str:
+def _study(name: str, view: StudyView, events: Sequence[Event], key: str, figures: dict[str, Figure]) -> str:
     drawn = {what: draw(view) for what, draw in FIGURES.items()}
     figures.update({f"{key}-{what}": _untitled(figure) for what, figure in drawn.items() if figure is not None})
     shown = "".join(_figure(f"{key}-{what}", what, figure) for what, figure in drawn.items() if figure is not None)
@@ -80,7 +83,7 @@ def _study(name: str, view: StudyView, key: str, figures: dict[str, Figure]) -> 
     return (
         f'<article id="{key}">\n<h1>{escape(name)}</h1>\n{asked}\n'
         f"<section><h2>Result</h2>\n{words}</section>\n{shown}"
-        f"<section><h2>Decisions</h2>\n{_decisions(view)}</section>\n"
+        f"<section><h2>Decisions</h2>\n{_decisions(view, events)}</section>\n"
         f"<section><h2>{'Runs' if view.tasks else 'Forks'}</h2>\n{_table(fork_table(view, view.forks))}</section>\n"
         f"<section><h2>Settings</h2>\n<details><summary>as they were journaled</summary><pre>{settings}</pre></details>"
         "</section>\n</article>\n"
@@ -102,11 +105,11 @@ def _figure(key: str, what: str, figure: Figure) -> str:
     )
 
 
-def _decisions(view: StudyView) -> str:
+def _decisions(view: StudyView, events: Sequence[Event]) -> str:
     """One block a decision, its sentences below it."""
     blocks = list[str]()
-    for decision, sentences in explained(view):
-        lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    for decision in all_explained(events, view.of, family=bool(view.tasks)):
+        lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in decision.sentences)
         at = "" if view.tasks else f", step {decision.step:,}"
         took = f"{1000 * decision.seconds:.0f} ms"
         blocks.append(

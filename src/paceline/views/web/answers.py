@@ -6,9 +6,9 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, StudyView
+from paceline.views.explained import explained
 from paceline.views.text import settings_in_words
 from paceline.views.web.followed import Followed
-from paceline.views.web.sentences import explained
 from paceline.views.words import band_in_words, number, schedule_in_words, share
 
 PAGE_FORKS, PAGE_DECISIONS, PAGE_BYTES = 100, 20, 3_000_000  # the last: of the journal, for decisions

@@ -3,7 +3,7 @@
 import math
 
 from paceline.study import Decided, Dropped, Event, Failed, Finished
-from paceline.views.web.sentences import explained
+from paceline.views.explained import all_explained, explained
 from tests.views.web.studies import EVENTS
 
 
@@ -39,3 +39,10 @@ def test_forks_that_fail_or_fall_behind_together() -> None:
 def test_the_end() -> None:
     told = explained([Decided(3, 100, ("fork 2 ended best, at 0.45",), {}, 0.0), Finished(2, 100, 0.45, "raw")])
     assert told.sentences == ("Fork 2 ended best, at 0.45.", "The study is over.")
+
+
+def test_every_decision_of_a_study_is_explained() -> None:
+    told = all_explained(EVENTS, "averaged")
+    assert [one.round for one in told] == [event.round for event in EVENTS if isinstance(event, Decided)]
+    assert all(one.sentences for one in told)
+    assert told[-1].sentences[-1] == "The study is over."
