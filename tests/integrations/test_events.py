@@ -2,10 +2,12 @@
 
 import json
 import struct
+import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +115,7 @@ def test_weights_and_biases_holds_it_offline(study: Study, tmp_path: Path, monke
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         again(study, events.wandb(project="digits", dir=str(tmp_path)))
-        rows = _history(next((tmp_path / "wandb").glob("offline-run-*/*.wandb")))
+        rows = _whole_history(next((tmp_path / "wandb").glob("offline-run-*/*.wandb")))
     for (fork, name), series in expected(study).items():
         mine = [row for row in rows if f"fork {fork}/{name}" in row]
         assert {row[f"fork {fork}/step"]: row[f"fork {fork}/{name}"] for row in mine} == pytest.approx(series)
@@ -121,7 +123,17 @@ def test_weights_and_biases_holds_it_offline(study: Study, tmp_path: Path, monke
     assert "won" in words[-1]
 
 
-def _history(path: Path) -> list[dict[str, float]]:
+def _whole_history(path: Path, seconds: float = 30.0) -> list[dict[str, Any]]:
+    """The rows up to the last, which says who won: the process that writes them may end after `finish` returns."""
+    until = time.monotonic() + seconds
+    while True:
+        rows = _history(path)
+        if (rows and "won" in str(rows[-1].get("decisions/words"))) or time.monotonic() > until:
+            return rows
+        time.sleep(0.1)
+
+
+def _history(path: Path) -> list[dict[str, Any]]:
     """The rows of an offline run, parsed by the package's own messages; the file around them is LevelDB's log."""
     from wandb.proto import wandb_internal_pb2
 
