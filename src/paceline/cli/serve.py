@@ -32,3 +32,4 @@ def serve(
         from paceline.views.web.serving import serve_studies
 
         serve_studies(studies, host=host, port=port, token=token, say=say)
+        raise KeyboardInterrupt  # it only ends when it is told to, whether or not the server passes that on
