@@ -34,9 +34,9 @@ DRAWN = "performance.getEntriesByName('traces')[0].startTime"
 
 
 @contextmanager
-def served(folder: Path) -> Generator[tuple[str, int]]:
-    """The address of a server, and its process."""
-    command = [sys.executable, "-m", "paceline", "serve", str(folder), "--port", "0"]
+def served(*folders: Path) -> Generator[tuple[str, int]]:
+    """The address of a server of these folders, and its process."""
+    command = [sys.executable, "-m", "paceline", "serve", *map(str, folders), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

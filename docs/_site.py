@@ -6,6 +6,7 @@ there as they are. For the site such files are taken in, and the links bent.
 
 import posixpath
 import re
+from functools import cache
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -18,6 +19,7 @@ TAKEN = (".png", ".txt", ".md", ".jsonl")
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "LICENSE": "license.txt"}
 
 
+@cache
 def _outside() -> dict[str, str]:
     """Files outside `docs/` that pages link to, by path in the repository: where they are in the site."""
     found = dict(PAGES)
@@ -33,6 +35,7 @@ def _outside() -> dict[str, str]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Take in the README and what lies outside."""
+    _outside.cache_clear()  # pages may have changed since the last build
     files.append(File.generated(config, "index.md", content=(ROOT / "README.md").read_text()))
     for name, where in _outside().items():
         files.append(File.generated(config, where, abs_src_path=str(ROOT / name)))

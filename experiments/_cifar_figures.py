@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._cifar_report import End, Kept, is_fixed, mean
+from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
 from paceline.study import Decided, Observed
 from paceline.views.data import ForkView, StudyView, read
@@ -23,7 +24,7 @@ SPIKE = 1.5  # a fork whose interval ends this many times above its start has fa
 def draw(studies: Sequence[Kept], groups: dict[str, dict[int, End]], folder: Path, depth: int) -> None:
     """All figures whose studies are there."""
     first = {one.row["method"]: one for one in studies if one.row["seed"] == 0}
-    epoch = 45_000 // 128
+    epoch = studies[0].row["steps"] // EPOCHS[depth]
     with drawing():
         if "greedy" in first:
             view, fixed = read(first["greedy"].study.events), first.get("constant")

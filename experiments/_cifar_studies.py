@@ -28,6 +28,7 @@ from paceline.study import Event, Observed, Study
 from paceline.study.study import checkpoint_path
 from paceline.traces import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.training import load_checkpoint
+from paceline.views.data import read
 
 EPOCHS = {20: 40, 56: 100}
 BOUNDS, PAPER_BOUNDS = (1e-5, 3e-2), (1e-5, 1e-2)
@@ -140,13 +141,12 @@ def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epoc
         runner=runner,
         on_event=measure,
     )
-    study = Study.open(folder)
     row = {
         **unit._asdict(),
         "trace": method.trace,
         "lr": method.lr,
         "steps": steps,
-        "cost": sum(_taken(report) for report in study.reports) / steps,
+        "cost": read(Study.open(folder).events).done_steps / steps,
         "winner": found.fork,
         "of": found.of,
         "ends": {end["fork"]: end for end in map(json.loads, ends.read_text().splitlines())},
@@ -160,7 +160,3 @@ def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epoc
         shutil.copy(folder / name, target)
     (target / "row.json").write_text(json.dumps(row, indent=1) + "\n")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-def _taken(report: Any) -> int:
-    return (report.stop if isinstance(report, Observed) else report.step) - report.start

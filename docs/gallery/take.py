@@ -1,11 +1,10 @@
-"""Take the pictures of the page: `python docs/gallery/take.py` from the root of the repository.
+"""Take the pictures of the page: `python -m docs.gallery.take` from the root of the repository.
 
 A finished CIFAR-10 study tuned by each preset, and the demo while it runs, in a real Chromium at two widths.
 """
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,26 +15,13 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from benchmarks.views import served
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FINISHED = ROOT / "experiments" / "results" / "cifar" / "resnet20"
 STUDIES = {"horizon": "horizon-2.3-validation-error-0", "greedy": "greedy-0"}
 WIDTHS = {1280: 900, 390: 844}
-
-
-@contextmanager
-def served(*folders: Path) -> Generator[str]:
-    """The address of a server of these folders."""
-    command = [sys.executable, "-m", "paceline", "serve", *map(str, folders), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            found = re.search(r"http://\S+/", line)
-            assert found is not None, line
-            yield found[0]
-        finally:
-            process.terminate()
 
 
 @contextmanager
@@ -91,13 +77,13 @@ def main() -> None:
             for scheme in ("light", "dark")[: 2 if width == 1280 else 1]
         }
         if asked.only != "running":
-            with served(FINISHED) as address:
+            with served(FINISHED) as (address, _):
                 for (width, scheme), page in pages.items():
                     take(page, address, width, "-dark" if scheme == "dark" else "")
         if asked.only != "finished":
             runs = Path(folder) / "runs"
             runs.mkdir()
-            with demo(Path(folder)), served(runs) as address:
+            with demo(Path(folder)), served(runs) as (address, _):
                 page = pages[1280, "light"]
                 page.goto(address)
                 page.wait_for_selector(".studies a", timeout=120_000)

@@ -14,7 +14,7 @@ import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.errors import TrainingError
 from paceline.integrations import lambda_lr
-from paceline.training import load_checkpoint, save_checkpoint
+from tests.training.resuming import resumed
 
 L = pytest.importorskip("lightning.pytorch")
 from torchmetrics import MeanMetric  # noqa: E402  comes with lightning
@@ -181,17 +181,7 @@ def run(training: Any, stop: int) -> list:
 @pytest.mark.parametrize("pause", [1, 4, 17])
 @pytest.mark.parametrize("settings", [{}, {"accumulate_grad_batches": 3, "gradient_clip_val": 0.1}])
 def test_resumed_from_a_checkpoint_a_fork_continues_bit_for_bit(tmp_path: Path, settings: Any, pause: int) -> None:
-    whole, first, second = make(**settings), make(**settings), make(**settings)
-    whole.reseed(7)
-    expected = run(whole, 40)
-    first.reseed(7)
-    seen = run(first, pause)
-    save_checkpoint(first.state_dict(), tmp_path / "state.pt")
-    torch.manual_seed(99)
-    random.seed(5)
-    second.load_state_dict(load_checkpoint(tmp_path / "state.pt"))
-    seen += run(second, 40)
-    assert [s for s in seen if s[0] % 5 == 0] == [s for s in expected if s[0] % 5 == 0]
+    whole, first, second, _ = resumed(lambda: make(**settings), SCHEDULE, tmp_path, pause)
     assert torch.equal(second.module.weights(), whole.module.weights())
     assert second.module.seen == whole.module.seen
     assert first.module.places + second.module.places == whole.module.places

@@ -1,5 +1,6 @@
 """Ray Tune's own tuner with our scheduler, on a real cluster on this machine: what was decided survives a restore."""
 
+import gc
 import math
 import warnings
 from collections.abc import Iterator
@@ -101,6 +102,7 @@ def cluster() -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+            gc.collect()  # ray's open files, here where their warnings are ignored, not in whichever test comes next
 
 
 def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, **more: Any) -> tune.Tuner:

@@ -14,7 +14,8 @@ import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.errors import TrainingError
 from paceline.integrations import lambda_lr
-from paceline.training import load_checkpoint, save_checkpoint
+from paceline.training import load_checkpoint
+from tests.training.resuming import resumed
 
 transformers = pytest.importorskip("transformers")
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments  # noqa: E402
@@ -200,17 +201,7 @@ def run(training: Any, stop: int) -> list:
 @pytest.mark.parametrize("pause", [4, 17])
 @pytest.mark.parametrize("settings", [{}, {"gradient_accumulation_steps": 3, "max_grad_norm": 0.1}])
 def test_resumed_from_a_checkpoint_a_fork_continues_bit_for_bit(tmp_path: Path, settings: Any, pause: int) -> None:
-    whole, first, second = (make(tmp_path, **settings) for _ in range(3))
-    whole.reseed(7)
-    expected = run(whole, 40)
-    first.reseed(7)
-    seen = run(first, pause)
-    save_checkpoint(first.state_dict(), tmp_path / "state.pt")
-    torch.manual_seed(99)
-    random.seed(5)
-    second.load_state_dict(load_checkpoint(tmp_path / "state.pt"))
-    seen += run(second, 40)
-    assert [s for s in seen if s[0] % 5 == 0] == [s for s in expected if s[0] % 5 == 0]
+    whole, _, second, expected = resumed(lambda: make(tmp_path, **settings), SCHEDULE, tmp_path, pause)
     assert torch.equal(flat(second.model), flat(whole.model))
     clone = make(tmp_path, **settings)
     clone.load_state_dict(load_checkpoint(tmp_path / "state.pt"))

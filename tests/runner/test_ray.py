@@ -1,5 +1,6 @@
 """Forks on a real cluster of two nodes on this machine: what dies, hangs or queues does not change what is found."""
 
+import gc
 import os
 import re
 import subprocess
@@ -75,6 +76,7 @@ def cluster() -> Iterator[Machines]:
         finally:
             ray.shutdown()
             machines.cluster.shutdown()
+            gc.collect()  # ray's open files, here where their warnings are ignored
 
 
 @pytest.fixture

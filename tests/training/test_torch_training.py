@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from paceline import Schedule
 from paceline.errors import InputError, TrainingError
-from paceline.training import TorchTraining, load_checkpoint, save_checkpoint
+from paceline.training import TorchTraining
+from tests.training.resuming import resumed
 
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
 
@@ -51,19 +52,7 @@ def run(training: TorchTraining, stop: int) -> list:
 @pytest.mark.parametrize("optimiser", ["adam", "sgd", "adamw"])
 @pytest.mark.parametrize("pause", [1, 3, 4, 17, 39])
 def test_resumed_from_a_checkpoint_it_continues_bit_for_bit(tmp_path, optimiser: str, loader: bool, pause: int) -> None:
-    whole = make(optimiser, loader=loader)
-    whole.reseed(7)
-    expected = run(whole, 40)
-    first = make(optimiser, loader=loader)
-    first.reseed(7)
-    seen = run(first, pause)
-    save_checkpoint(first.state_dict(), tmp_path / "state.pt")
-    torch.manual_seed(99)  # what others do to the global state does not matter
-    random.seed(5)
-    second = make(optimiser, loader=loader)
-    second.load_state_dict(load_checkpoint(tmp_path / "state.pt"))
-    seen += run(second, 40)
-    assert [s for s in seen if s[0] % 5 == 0] == [s for s in expected if s[0] % 5 == 0]
+    whole, _, second, _ = resumed(lambda: make(optimiser, loader=loader), SCHEDULE, tmp_path, pause)
     for a, b in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
         assert bool((a == b).all())
 

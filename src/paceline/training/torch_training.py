@@ -116,8 +116,8 @@ class TorchTraining:
         """
         every = self.every or max(1, schedule.steps // 200)
         target = (self.done // every + 1) * every
-        left = stop - target
-        return stop if left < (every / 2 if self.evaluate is None else 0) else min(stop, target)
+        least = every / 2 if self.evaluate is None else 0
+        return target if stop - target >= least else stop
 
     @torch.no_grad()
     def _evaluated(self) -> dict[str, float]:
