@@ -40,7 +40,8 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner", "integrations"},
 }
-WHEN_CALLED = {"study": {"views"}}  # inside a function only: `study.plot` draws, reading a study does not
+# inside a function only: `study.plot` and `schedule.plot` draw, reading a study or calling a schedule does not
+WHEN_CALLED = {"study": {"views"}, "traces": {"views"}}
 NUMPY_ONLY = {"traces", "study"}
 NO_TORCH = {"views", "cli", "factory"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paceline import InputError, Study
+from paceline import InputError, Schedule, Study
 from paceline.study import Created, Event, read_journal
 from paceline.tuner import Tuner
 from paceline.views.data import read
@@ -166,3 +166,13 @@ def test_without_plotly_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(InputError, match=r"pip install 'paceline\[plot\]'"):
         FIGURES["traces"](read(STUDY))
+
+
+def test_a_schedule_draws_its_rates_with_their_corners() -> None:
+    drawn = Schedule([1e-2, 1e-3], [0, 50, 100]).plot()
+    (line,) = drawn.data
+    assert list(zip(line.x, line.y, strict=True)) == [(0, 1e-2), (50, 1e-2), (50, 1e-3), (100, 1e-3)]
+    assert drawn.layout.yaxis.type == "log"
+    faded = Schedule.of("linear", 1e-2, 1_000).plot(dark=True)
+    assert faded.layout.paper_bgcolor == DARK.paper
+    assert 10 ** faded.layout.yaxis.range[0] > 1e-7  # what decays to zero does not flatten the rest

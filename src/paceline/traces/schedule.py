@@ -173,6 +173,12 @@ class Schedule:
             raise InputError(f"a schedule in JSON needs steps, change_points, multipliers and base, missing {missing}")
         return cls(data["multipliers"], data["change_points"], data["steps"], shape_from_json(data["base"]))
 
+    def plot(self, *, dark: bool = False) -> Any:
+        """A plotly figure of the rate over the steps; it needs the extra `plot`."""
+        from paceline.views.figures.schedule import draw_schedule
+
+        return draw_schedule(self, dark=dark)
+
     def save(self, path: "str | Path") -> None:
         """Write the schedule as JSON."""
         Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n")
