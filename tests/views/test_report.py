@@ -130,6 +130,9 @@ def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path
         assert tab.evaluate("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))")
         assert tab.evaluate("document.querySelectorAll('.figure').length") == 6
         assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#ffffff"
+        tab.focus(".controls input")
+        tab.keyboard.press("ArrowRight")
+        chosen = tab.text_content(".controls output")
         tab.set_viewport_size({"width": 390, "height": 800})
         tab.emulate_media(color_scheme="dark")
         tab.wait_for_selector("html[data-drawn=dark]")
@@ -137,6 +140,8 @@ def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path
         assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#14171c"
         assert tab.evaluate("document.documentElement.scrollWidth") == 390
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+        assert tab.text_content(".controls output") == chosen  # the reader's choice outlives the colours
+        assert "decision" in tab.text_content(".controls label:has(input)")
         assert "taken" not in tab.title()
         browser.close()
     assert said == []

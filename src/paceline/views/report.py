@@ -33,10 +33,10 @@ def report(studies: Mapping[str, Sequence[Event]]) -> str:
     parts = [_study(name, view, studies[name], f"s{i}", figures) for i, (name, view) in enumerate(views.items())]
     body = "".join([*several, *parts])
     pages = resources.files("paceline.views") / "page"
-    style, draw = ((pages / name).read_text() for name in ("report.css", "report.js"))
+    style, controls, draw = ((pages / name).read_text() for name in ("report.css", "controls.js", "report.js"))
     plotly: Callable[[], str] = import_module("plotly.offline").get_plotlyjs
     library = _inline(plotly())
-    drawing = _inline(draw)
+    drawing = _inline(controls + draw)
     data = json.dumps({"pairs": {a.lower(): b for a, b in DARK_FOR.items()}})
     content = "; ".join(
         (

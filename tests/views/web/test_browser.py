@@ -10,6 +10,7 @@ import pytest
 
 from paceline.study import Decided, Failed, Proposed
 from paceline.views.web.followed import Followed
+from tests.views.test_figure_data import golden
 from tests.views.web.studies import EVENTS, FIRST, OTHER, append, write
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -159,6 +160,37 @@ def test_by_keyboard(tmp_path: Path, serve: Callable[..., str], opened: Callable
     page.focus("#previous")
     page.keyboard.press("Enter")
     chosen(page, 1)
+
+
+VISIBLE = "document.querySelector('#forecasts .plot').data.map((trace) => trace.visible)"
+SCALE = "document.querySelector('#traces .plot').layout.xaxis.type"
+
+
+def test_controls_of_figures_by_keyboard_and_while_news_arrive(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]
+) -> None:
+    events = golden("journal-1-greedy")
+    write(tmp_path / "first", events[:-1])
+    page = filled(opened(f"{serve(tmp_path)}/study/first"))
+    shown = page.evaluate(VISIBLE)
+    page.focus("#forecasts .controls input")
+    assert page.text_content("#forecasts output") == "all"
+    page.keyboard.press("ArrowRight")
+    label = page.text_content("#forecasts output")
+    assert "at step" in label
+    assert page.get_attribute("#forecasts .controls input", "aria-valuetext") == label
+    only = page.evaluate(VISIBLE)
+    assert sum(only) < sum(shown)
+    page.focus("#traces .controls button >> text=log")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"{SCALE} === 'log'")
+    append(tmp_path / "first", events[-1:])
+    arrived(page, len(events))
+    page.wait_for_selector("body[data-filled='2']", state="attached")
+    assert page.evaluate("document.activeElement.textContent") == "log"  # the reader is not disturbed
+    assert page.evaluate(SCALE) == "log"
+    assert page.text_content("#forecasts output") == label
+    assert page.evaluate(VISIBLE) == only
 
 
 @pytest.mark.parametrize("width", WIDTHS)

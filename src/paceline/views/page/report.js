@@ -1,5 +1,4 @@
 // Draws every figure of the page in the reader's colours: light on paper, and what they prefer on a screen.
-"use strict";
 const pairs = JSON.parse(document.getElementById("colours").textContent).pairs;
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -19,10 +18,13 @@ function exchanged(part) {
 
 function draw(dark) {
   return Promise.all(
-    [...document.querySelectorAll(".figure")].map((place) => {
+    [...document.querySelectorAll(".figure")].map(async (place) => {
       const figure = JSON.parse(document.getElementById("data-" + place.id).textContent);
       const { data, layout } = dark ? exchanged(figure) : figure;
-      return Plotly.react(place, data, layout, config);
+      const shown = withoutControls(layout);
+      place.style.height = `${shown.height}px`;
+      await Plotly.react(place, data, shown, config);
+      await showControls(place, layout);
     })
   ).then(() => document.documentElement.setAttribute("data-drawn", dark ? "dark" : "light"));
 }

@@ -29,6 +29,7 @@ UNREADABLE = (PacelineError, LookupError, TypeError, ValueError, AttributeError,
 FORMATS = {"json": "application/json", "csv": "text/csv", "py": "text/x-python"}
 STATIC = {
     "style.css": "text/css",
+    "controls.js": "text/javascript",
     "page.js": "text/javascript",
     "list.js": "text/javascript",
     "study.js": "text/javascript",

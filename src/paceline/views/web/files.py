@@ -8,8 +8,9 @@ from importlib.resources import files
 
 @cache
 def own(name: str) -> str:
-    """One of our own files."""
-    return (files("paceline.views.web") / "static" / name).read_text()
+    """One of our own files; the report has the same controls."""
+    views = files("paceline.views")
+    return (views / "page" / name if name == "controls.js" else views / "web" / "static" / name).read_text()
 
 
 @cache

@@ -37,8 +37,10 @@ async function draw(section, url) {
   }
   await plotlyLoaded;
   section.hidden = false;
-  const layout = { ...figure.layout, autosize: true, uirevision: "kept" };
+  const layout = { ...withoutControls(figure.layout), autosize: true, uirevision: "kept" };
   delete layout.width;
+  delete layout.title; // the section has a heading
+  layout.margin = { ...layout.margin, t: Math.max(layout.margin.t - 26, 30) };
   if (layout.height) plot.style.height = `${layout.height}px`;
   delete layout.height;
   if (narrowQuery.matches) {
@@ -49,6 +51,7 @@ async function draw(section, url) {
   }
   const config = { responsive: true, displaylogo: false, displayModeBar: narrowQuery.matches ? false : "hover" };
   await Plotly.react(plot, figure.data, layout, config);
+  await showControls(plot, figure.layout);
   plot.dataset.drawn = String(Number(plot.dataset.drawn ?? 0) + 1);
   return true;
 }
