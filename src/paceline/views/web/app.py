@@ -172,7 +172,10 @@ class Pages:
             study = await run_sync(self._shelf.get, request.path_params["name"])
             if study is None:
                 return _missing(request.path_params["name"])
-            return await _answer(lambda: make(study, request))
+            revision = study.revision
+            answer = await _answer(lambda: make(study, request))
+            answer.headers["Paceline-Revision"] = revision  # the answer holds it, and perhaps more
+            return answer
 
         return endpoint
 
@@ -197,6 +200,8 @@ def _figure(study: Followed, request: Request) -> str:
     kind, decision = request.path_params["kind"], request.query_params.get("decision")
     if kind not in FIGURES:
         raise LookupError(f"unknown figure {kind!r}: expected one of {', '.join(FIGURES)}")
+    if study.problem or not study.index.offsets:
+        return "null"  # its summary says what is wrong
     view = without_markup(study.view(decision=None if decision is None else int(decision)))
     figure = FIGURES[kind](thinned(view) if kind == "traces" else view)
     return "null" if figure is None else _json(style(figure, dark=_dark(request)))

@@ -48,7 +48,7 @@ const refresh = oneAtATime(async () => {
   for (const name of names) await fill(name);
   if (names.length < 2) return;
   byId("costs-note").textContent = names.length > compared ? `The ${compared} written last.` : "";
-  await draw(byId("costs"), `/costs.json?dark=${darkQuery.matches ? 1 : 0}`);
+  await draw(byId("costs"), await asked(`/costs.json?dark=${darkQuery.matches ? 1 : 0}`));
 });
 
 refresh().then(() => follow(`/events?since=${known}`, refresh));

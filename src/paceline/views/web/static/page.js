@@ -19,18 +19,20 @@ function element(tag, text, className) {
   return made;
 }
 
-async function asked(url) {
+// An answer, and the revision of the study that it holds at least.
+async function fetched(url) {
   const response = await fetch(url, { cache: "no-store" });
   if (!response.headers.get("Content-Type")?.startsWith("application/json")) throw new Error((await response.text()).trim());
   const answer = await response.json();
   if (!response.ok) throw new Error(answer.error ?? response.statusText);
-  return answer;
+  return { answer, revision: response.headers.get("Paceline-Revision") };
 }
 
+const asked = async (url) => (await fetched(url)).answer;
+
 // Draw a figure in a section, or hide the section where there is nothing to draw.
-async function draw(section, url) {
+async function draw(section, figure) {
   const plot = section.querySelector(".plot");
-  const figure = await asked(url);
   if (figure === null) {
     section.hidden = true;
     return false;

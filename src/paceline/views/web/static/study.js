@@ -119,7 +119,7 @@ const showBeliefs = oneAtATime(async () => {
   let shown = false;
   for (const kind of beliefs) {
     const url = from(`figure/${kind}`, { dark: shade(), ...(chosen === null ? {} : { decision: chosen }) });
-    if (await draw(byId(kind), url)) shown = true;
+    if (await draw(byId(kind), await asked(url))) shown = true;
   }
   const split = document.querySelector(".split");
   if (split.classList.contains("both") !== shown) {
@@ -162,20 +162,24 @@ async function moreForks() {
 
 const refresh = oneAtATime(async () => {
   const problem = byId("problem");
+  const query = { dark: shade() };
+  const traces = fetched(from("figure/traces", query)); // at once: reading plotly's script will keep the browser busy
+  traces.catch(() => null); // a study without traces says why in its summary
   try {
     const summary = await asked(from("summary"));
     document.body.dataset.known = summary.revision;
     showSummary(summary);
     byId("traces").hidden = summary.state === "damaged" || summary.state === "empty";
     if (byId("traces").hidden) return;
-    const query = { dark: shade() };
-    await draw(byId("traces"), from("figure/traces", query));
+    const { answer, revision } = await traces;
+    if (revision !== summary.revision) document.body.dataset.known = ""; // the journal grew in between
+    await draw(byId("traces"), answer);
     document.body.dataset.revision = summary.revision;
     if (!performance.getEntriesByName("traces").length) performance.mark("traces"); // for benchmarks.views
     await showDecisions();
     await showForks();
     await showBeliefs();
-    for (const kind of figures.slice(1)) await draw(byId(kind), from(`figure/${kind}`, query));
+    for (const kind of figures.slice(1)) await draw(byId(kind), await asked(from(`figure/${kind}`, query)));
     problem.hidden = true;
   } catch (error) {
     problem.textContent = error.message;
