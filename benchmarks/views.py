@@ -65,8 +65,7 @@ def visit(page: Page, address: str, folder: Path) -> tuple[float, float]:
 def look_around(page: Page) -> None:
     """Everything that a reader may ask for."""
     for button in ("#more-forks", "#more-decisions", "#more-forks"):
-        if page.is_visible(button):
-            page.click(button)
+        page.evaluate("id => document.querySelector(id).hidden || document.querySelector(id).click()", button)
     for _ in range(10):
         if page.is_enabled("#previous"):
             page.click("#previous")
