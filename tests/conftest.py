@@ -21,7 +21,15 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-LONGEST = ("test_tuner.py", "test_ray.py", "test_streams.py", "test_faults.py", "test_kill.py", "test_ray_tune.py")
+LONGEST = (
+    "test_tuner.py",
+    "test_ray.py",
+    "test_streams.py",
+    "test_faults.py",
+    "test_kill.py",
+    "test_ray_tune.py",
+    "test_docs.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,6 +21,7 @@ def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
 
 
+@pytest.mark.filterwarnings("ignore:.*which is no GPU:UserWarning")  # as the page on forks on one GPU says
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
 def test_a_tutorial_can_be_followed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its blocks are one script."""
