@@ -64,7 +64,8 @@ def main() -> None:
         (p.name, "horizon 5, Adam", seed) for p in problems if not p.network and p.counted for seed in range(p.seeds)
     ]
     # seed by seed, so that what stands when a run is broken off can be compared
-    keys = [(p.name, unit, seed) for p in problems for seed in range(p.seeds) for unit in units]
+    most = max(p.seeds for p in problems)
+    keys = [(p.name, unit, seed) for seed in range(most) for p in problems if seed < p.seeds for unit in units]
     keys = [key for key in [*keys, *asides] if options.only in key[1]]
     path = RESULTS / "peers.jsonl"
     rows = complete(path, keys, run, jobs=0 if options.report else options.jobs, limit=options.limit)
