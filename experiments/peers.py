@@ -59,7 +59,7 @@ def main() -> None:
     """Complete the rows and report."""
     options = arguments(__doc__, jobs=1)
     units = list(dict.fromkeys(unit for method in METHODS.values() for unit in method.units))
-    problems = [p for p in PROBLEMS.values() if options.problem in ("", p.name)]
+    problems = [p for p in PROBLEMS.values() if (options.problem == p.name if options.problem else p.counted)]
     asides = [
         (p.name, "horizon 5, Adam", seed) for p in problems if not p.network and p.counted for seed in range(p.seeds)
     ]
