@@ -109,7 +109,7 @@ def new_task(bounds: str, found: Sequence[dict[str, Any]]) -> None:
             ended["a random schedule", task, seed] = float(np.mean(random))
             ended[f"best of {len(random)} random", task, seed] = min(random)
     lines = list[list[object]]()
-    for method in dict.fromkeys(key[0] for key in ended):
+    for method in dict.fromkeys(["warm start", *(key[0] for key in ended)]):
         own = {key[1:]: value for key, value in ended.items() if key[0] == method}
         logs = [float(np.log(value / ended[("warm start", *key)])) for key, value in own.items()]
         by_task = [np.mean([value for key, value in own.items() if key[0] == task]) for task in PAIRS]

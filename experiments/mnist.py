@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--bounds", nargs="+", choices=list(runs.BOUNDS), default=list(runs.BOUNDS))
     parser.add_argument("--models", nargs="+", choices=list(runs.MODELS), default=list(runs.MODELS))
-    parser.add_argument("--new-seeds", type=int, nargs="*", default=[0], help="of the tasks that are left out")
+    parser.add_argument("--new-seeds", type=int, nargs="*", default=[0, 1, 2], help="of the tasks that are left out")
     parser.add_argument("--show", action="store_true", help="tables and figures of what is there, without working")
     chosen = parser.parse_args()
     if not chosen.show:

@@ -21,6 +21,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Stra
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask import Family, Space
 from paceline.strategy.multitask.space import as_floats
+from paceline.strategy.newtask.ceiling import Ceiling, beyond, ceiling_of
 from paceline.strategy.newtask.mixture import Mixture
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Objective, Schedule, Trace
@@ -170,15 +171,18 @@ class NewTask(Strategy):
         for i in range(self.forks):
             alpha = self.alpha_at(since, i)
             plan = best if i == 0 else self._plan(history, known, best.fork, since, i)
-            x = apart(plan.x[k - since], tried)
+            # other forks may try what the first is kept from: the best of all is what comes back
+            x, held = (self._ceiling(known, best.fork, k) if i == 0 else Ceiling()).held(plan.x[k - since])
+            x = apart(x, tried)
             tried.append(x)
             proposals.append(self._proposal(history, k, best.fork, x, new=i > 0, number=i))
-            rate = proposals[-1].schedule.multipliers[-1]
+            rate, below = proposals[-1].schedule.multipliers[-1], "held below " if held else ""
             reasons.append(
-                f"fork {proposals[-1].fork} runs to step {points[k + 1]} at {rate:.3g}, the first of "
+                f"fork {proposals[-1].fork} runs to step {points[k + 1]} at {rate:.3g}, {below}the first of "
                 f"{', '.join(f'{r:.3g}' for r in self.space.lr_range.from_unit(np.array(plan.x[k - since :])))}: "
                 f"the best {alpha:.2g}-quantile of the final value, {plan.value:.6g}"
             )
+            reasons += [held] if held else []
         going = {p.fork for p in proposals}
         drops = [
             (f.id, f"fork {best.fork.id} is expected to end better")
@@ -238,6 +242,13 @@ class NewTask(Strategy):
         )
         value = float(self.model.frame.to_user(torch.tensor([score], dtype=torch.float64))[0])
         return Plan(fork, as_floats(x), score, value)
+
+    def _ceiling(self, known: Whereabouts, fork: Fork | None, k: int) -> Ceiling:
+        """How high interval k may go: a plan that is made once is run as it is."""
+        if fork is None or self.how != "dynamic":
+            return Ceiling()
+        outside = fork.trace is not None and beyond(self.model, known.point(), known.task, fork.trace)
+        return ceiling_of(self.space, fork.schedule, outside=outside, last=k == self.space.intervals - 1)
 
     def _proposal(self, history: History, k: int, fork: Fork | None, x: float, *, new: bool, number: int) -> Proposal:
         """Interval k of a fork, or of a clone of it."""
