@@ -248,9 +248,12 @@ class Tuner:
         mine = json.loads(json.dumps(self._settings()))
         changed = sorted(key for key in {*known, *mine} if known.get(key) != mine.get(key))
         if changed:
+            short = [key for key in changed if isinstance(mine.get(key), int | float | str | list)]
+            there, here = (", ".join(f"{key} {values.get(key)}" for key in short) for values in (known, mine))
+            which = f", {there} and not {here}," if short else ""
             raise InputError(
                 f"{folder} is a study with other settings ({', '.join(changed)}): "
-                "pass the same ones to continue it, or choose another folder"
+                f"pass the same ones to continue it{which} or choose another folder"
             )
 
     def _settings(self) -> dict[str, Any]:
