@@ -11,6 +11,8 @@ MISTAKES = {
     "paceline.Tuner(steps=100, lr=1e-3)": "bounds must be a pair (low, high), got 0.001",
     "paceline.Tuner(steps=100, lr=(1e-4, 1e-1), strategy='greedy')": "got 'greedy': pass Dynamic.greedy()",
     "training(torch.optim.SGD)": "with param_groups, got the class SGD: pass torch.optim.AdamW(model.parameters())",
+    "paceline.Tuner(steps=100, lr=(1e-4, 1e-1), on_event='tensorboard')": "got 'tensorboard': pass events.tensorboard(",
+    "paceline.PaceLR(torch.nn.Linear(1, 1), lr=(1e-4, 1e-1), steps=100)": "with param_groups, got a Linear",
     "training(object())": "with param_groups, got a object",
 }
 CODE = """

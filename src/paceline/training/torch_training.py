@@ -59,11 +59,11 @@ class TorchTraining:
     ) -> None:
         if every is not None and every < 1:
             raise InputError(f"every must be 1 or more, got {every}: it is the steps between observations")
-        _check_trained(model, optimizer)
         self.model, self.optimizer, self.loss = model, optimizer, loss
         self.evaluate, self.step, self.every, self.scaler = evaluate, step, every, scaler
         self.average = Average(model, average) if average is not None else None
         self.ratios = ratios_of(optimizer)
+        _check_trained(model, optimizer)
         self.done = 0
         self.randomness = Randomness()
         self.passes = Passes(batches, self.randomness)
@@ -174,15 +174,9 @@ class TorchTraining:
 
 
 def _check_trained(model: nn.Module, optimizer: Optimizer) -> None:
-    """The optimiser must be one, and must train the model: one of another model would change nothing here."""
-    groups = getattr(optimizer, "param_groups", None)
-    if not groups:
-        what = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else f"a {type(optimizer).__name__}"
-        raise InputError(
-            f"expected a torch optimiser, with param_groups, got {what}: pass torch.optim.AdamW(model.parameters())"
-        )
+    """An optimiser of another model would change nothing here."""
     own = {id(parameter) for parameter in model.parameters()}
-    if not any(id(parameter) in own for group in groups for parameter in group["params"]):
+    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         raise InputError(
             "expected an optimiser of the model's parameters, got one that holds none of them: build both in the same "
             "function, the optimiser with model.parameters()"

@@ -61,6 +61,8 @@ class Tuner:
     ) -> None:
         if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or leave it out")
+        if on_event is not None and not callable(on_event):
+            raise InputError(f"on_event must be called with events, got {on_event!r}: pass events.tensorboard('logs')")
         if strategy is None:
             strategy = MultiTask() if tasks else horizon(cost)
         if bool(tasks) != strategy.families:
