@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import paceline
 from paceline.cli import app
 from paceline.cli.options import Where
 from paceline.problems import Quadratic, QuadraticTraining
@@ -191,7 +192,7 @@ def test_ctrl_c_says_how_to_continue_and_continuing_ends_the_same(folder: Path) 
         ("tests.test_cli:seven", "factory must return a Training .* got int"),
         (
             "tests.test_cli:zero",
-            "the training factory raised ZeroDivisionError: division by zero; .* at .*test_cli.py, line",
+            "the training factory raised ZeroDivisionError: division by zero at .*test_cli.py, line",
         ),
         ("tests.test_cli:diverging", "every fork failed: lower the upper bound"),
         ("broken:make", r"importing 'broken' failed at .*broken.py, line 2: NameError: name 'nothing'"),
@@ -251,6 +252,29 @@ def refused(done: Result, message: str) -> None:
     assert last.startswith("error: ")
     assert re.search(message, last), last
     assert "Traceback" not in done.output
+
+
+def test_a_study_that_was_stopped_before_its_first_event_is_shown(finished: Path) -> None:
+    (finished / "study" / "journal.jsonl").unlink()
+    shown = call("show", "study")
+    assert shown.exit_code == 0, shown.output
+    assert "rates from 0.01 to 1.5" in shown.output
+    assert "nothing has been observed yet" in shown.output
+    assert call("report", "study", "-o", "new/folder/report.html").exit_code == 0
+    assert (finished / "new" / "folder" / "report.html").exists()
+
+
+def test_a_folder_of_studies_names_them(finished: Path) -> None:
+    refused(call("show", "."), "expected a folder with study.json, it holds studies, name one: study")
+
+
+def test_a_file_is_no_folder_for_a_study(folder: Path) -> None:
+    (folder / "study").touch()
+    refused(tuned(), "expected a folder to keep the study in, got study, where a file is in the way")
+
+
+def test_the_version_can_be_asked_for() -> None:
+    assert call("--version").output == f"paceline {paceline.__version__}\n"
 
 
 def test_show_export_and_replay_follow_the_journal(finished: Path) -> None:

@@ -1,7 +1,9 @@
 """The loop: ask and tell, and going on after an interruption anywhere."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -164,8 +166,15 @@ def test_ask_waits_and_a_finished_study_stays_finished(tmp_path: Path) -> None:
 
 def test_other_settings_on_the_same_folder_are_refused(tmp_path: Path) -> None:
     make("horizon", study=tmp_path).close()
-    with pytest.raises(InputError, match=r"other settings \(strategy, total_steps\): pass the same ones"):
+    with pytest.raises(
+        InputError,
+        match=r"other settings \(strategy, total_steps\): pass the same ones.* it, total_steps \d+ and not total_steps",
+    ):
         make("greedy", study=tmp_path)
+    with pytest.raises(
+        InputError, match=r"continue it, steps 400, total_steps \d+ and not steps 500, total_steps \d+, or choose"
+    ):
+        Tuner(lr=(1e-4, 1e-1), steps=500, study=tmp_path)
     make("horizon", study=tmp_path).close()
 
 
@@ -396,13 +405,36 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
         (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*pass study= to keep"),
         (lambda: Broken("nan"), "every fork failed.*is not finite"),
         (lambda: Broken("silent"), "every fork failed.*yielded nothing up to step"),
+        (
+            lambda: Broken("always"),
+            r"not for their rates, so run the training once by hand.*\(test_tuner.py, line \d+\)",
+        ),
+        (lambda: Broken("nan"), "lower the upper bound of the rate"),
         (lambda: 17, "must return a Training.*got int"),
+        (lambda x: x, "missing 1 required positional argument: 'x'; it is called with nothing"),
         (lambda: 1 / 0, "factory raised ZeroDivisionError"),
     ],
 )
 def test_trainings_that_cannot_work_say_why(make_training, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         tune(make_training, steps=100, lr=(1e-4, 1e-1), cost=1.5)
+
+
+def test_a_file_in_the_way_of_a_study_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for study in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="where a file is in the way: choose another path"):
+            make("horizon", study=study)
+
+
+def test_results_and_studies_are_one_line_when_printed(tmp_path: Path) -> None:
+    tuner = make("horizon", study=tmp_path)
+    assert re.fullmatch(r"Study\('.*', \d+ events, not over\)", repr(tuner.study))
+    result = drive(tuner).result
+    tuner.close()
+    assert re.fullmatch(r"Result\(value=[\d.e-]+, of='averaged', fork=\d+, steps=400\)", repr(result))
+    assert "finished" in repr(result.study)
+    assert repr(replace(result, fork=None, advice="lower it")) == "Result(no fork reached the end: lower it)"
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:

@@ -248,6 +248,15 @@ def test_forks_are_judged_by_what_the_module_logs() -> None:
         lightning_training(Net, Data, devices=2, callbacks=[])
     with pytest.raises(InputError, match="Net has no train_dataloader: pass make_data"):
         lightning_training(Net)()
+    with pytest.raises(InputError, match=r"make_module must be a function or a class .* got a Net: pass what makes it"):
+        lightning_training(Net(), in_order)
+
+
+def test_a_single_loader_may_come_in_a_list() -> None:
+    alone, listed = (
+        lightning_training(Net, data, accelerator="cpu", every=5)() for data in (in_order, lambda: [in_order()])
+    )
+    assert [step for step, _ in run(alone, 10)] == [step for step, _ in run(listed, 10)]
 
 
 def test_tuned_in_a_study_without_a_word_or_a_file(

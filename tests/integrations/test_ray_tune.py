@@ -21,7 +21,7 @@ from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
 from paceline.integrations.ray_tune.rates import rated, staircase
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
-from paceline.study import Cloned, Decided, Event, Finished, Observed, Proposed, read_journal
+from paceline.study import Cloned, Decided, Event, Failed, Finished, Observed, Proposed, read_journal
 from paceline.traces import Schedule
 
 # ray's own: files and processes that it leaves to the garbage collector, and notices about itself
@@ -81,6 +81,24 @@ def forgetful(config: dict[str, Any]) -> None:
             tune.report(said, checkpoint=tune.Checkpoint(folder))
 
 
+class Fragile(Descent):
+    """Raises from iteration `first` on; with a file to mark it, once in all."""
+
+    mark: "Path | None" = None
+    first = 5
+    above = 0.0  # rates at which it raises
+
+    def step(self) -> dict[str, float]:
+        said = super().step()
+        if self.iteration + 1 >= self.first and said["lr"] > self.above:
+            if self.mark is None:
+                raise ValueError("a bad batch")
+            if not self.mark.exists():
+                self.mark.touch()
+                raise ValueError("a bad batch, once")
+        return said
+
+
 class PowerCut(tune.Callback):
     """Takes the experiment down once, in the middle of an interval."""
 
@@ -109,7 +127,11 @@ def experiment(folder: Path, trainable: Any, scheduler: PacelineScheduler, **mor
     return tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(
-            metric="loss", mode="min", num_samples=2, scheduler=scheduler, reuse_actors=trainable is Descent
+            metric="loss",
+            mode="min",
+            num_samples=2,
+            scheduler=scheduler,
+            reuse_actors=isinstance(trainable, type) and issubclass(trainable, Descent),
         ),
         run_config=tune.RunConfig(
             name="pace",
@@ -181,6 +203,43 @@ def _decisions(events: list[Event]) -> list[Any]:
     """What was decided and observed, in an order that does not depend on which trial was the quicker one."""
     kept = [event for event in events if isinstance(event, Proposed | Cloned | Observed | Finished)]
     return sorted(map(repr, kept))
+
+
+def test_a_trial_that_ray_tries_again_begins_its_interval_again(undisturbed: Any, tmp_path: Path) -> None:
+    """With max_failures: what was decided is as if nothing had happened."""
+    once = type("Once", (Fragile,), {"mark": tmp_path / "raised"})
+    again = tune.FailureConfig(max_failures=1)
+    results = experiment(tmp_path, once, scheduler(), failure_config=again).fit()
+    assert (tmp_path / "raised").exists()
+    assert not any(isinstance(event, Failed) for event in journal(results))
+    assert _decisions(journal(results)) == _decisions(journal(undisturbed))
+
+
+def test_a_trial_that_ends_with_an_error_is_a_fork_that_failed(cluster: None, tmp_path: Path) -> None:
+    """Without max_failures: the other goes on, and nothing is left to run its challenger."""
+    high = type("High", (Fragile,), {"first": 2, "above": 0.5})
+    results = experiment(tmp_path, high, scheduler()).fit()
+    assert len(results.errors) == 1
+    events = journal(results)
+    failed = [event.reason for event in events if isinstance(event, Failed)]
+    assert failed[0] == "its trial ended with an error: ValueError: a bad batch"
+    assert set(failed[1:]) == {"no trial is left to run it"}
+    end = events[-1]
+    assert isinstance(end, Finished)
+    (through,) = [result for result in results if result.error is None]  # Ray's best may be one that raised
+    assert end.value == pytest.approx(through.metrics["loss"])
+
+
+def test_an_experiment_whose_trials_all_raise_ends_and_says_why(cluster: None, tmp_path: Path) -> None:
+    broken = type("Broken", (Fragile,), {"first": 1})
+    results = experiment(tmp_path, broken, scheduler()).fit()
+    assert len(results.errors) == 2
+    events = journal(results)
+    end = events[-1]
+    assert isinstance(end, Finished)
+    assert end.fork is None
+    decided = [event for event in events if isinstance(event, Decided)]
+    assert "every fork failed: not for their rates" in decided[-1].reasons[0]
 
 
 @pytest.mark.slow

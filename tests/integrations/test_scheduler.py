@@ -215,8 +215,10 @@ def test_a_divergence_goes_back_to_the_last_check_lower() -> None:
 def test_losses_that_say_nothing_do_no_harm() -> None:
     pace, _ = plain(lambda step: 1.0)
     assert 0 < pace.get_last_lr()[0] < 1e-2
-    with pytest.warns(UserWarning, match="came apart"):
+    with pytest.warns(UserWarning, match="came apart") as said:
         pace, weight = plain(lambda step: float("nan"))
+    assert "for the 5th time in a row: not for its rate, check the loss" in str(said[-1].message)
+    assert len(said) < 10, "not once a step"
     assert torch.isfinite(weight).all()
     assert pace.get_last_lr()[0] >= 0
 

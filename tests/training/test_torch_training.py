@@ -17,6 +17,12 @@ from tests.training.resuming import resumed
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
 
 
+def test_an_optimiser_of_another_model_is_refused() -> None:
+    model, other = nn.Linear(2, 1), nn.Linear(2, 1)
+    with pytest.raises(InputError, match="got one that holds none of them: build both in the same function"):
+        TorchTraining(model, torch.optim.SGD(other.parameters()), batches=[], loss=lambda model, batch: model(batch))
+
+
 def make(optimiser: str = "adam", *, evaluate: bool = True, loader: bool = True, **settings) -> TorchTraining:
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     y = (x.sum(1) > 0).long()

@@ -11,7 +11,7 @@ from paceline.views.data import read
 from paceline.views.live import Lines, Screen, watcher
 from paceline.views.picture import draw
 from paceline.views.text import event_lines, result_in_words, study_page
-from paceline.views.words import schedule_in_words
+from paceline.views.words import bound_in_words, schedule_in_words
 from tests.views.test_data import STUDY
 
 
@@ -86,6 +86,25 @@ def test_a_page_holds_settings_forks_decisions_and_the_result() -> None:
 def test_results_that_are_none() -> None:
     assert result_in_words(read(STUDY[:3]), Path("x")) == ["nothing has been observed yet"]
     assert "not over: 120 of 180 steps (67 %) done; fork 0 leads" in result_in_words(read(STUDY[:12]), Path("x"))[0]
+
+
+def test_a_checkpoint_is_named_where_there_is_one(tmp_path: Path) -> None:
+    assert "steps in all; no checkpoint is kept here" in str(result_in_words(read(STUDY), tmp_path))
+    kept = tmp_path / "checkpoints" / "2-100.pt"
+    kept.parent.mkdir()
+    kept.touch()
+    assert f"its checkpoint: {kept}" in str(result_in_words(read(STUDY), tmp_path))
+
+
+def test_a_schedule_at_a_bound_says_so() -> None:
+    schedule = Schedule([0.06, 0.1], [0, 10, 100])
+    assert bound_in_words(schedule, (0.001, 0.1)) == [
+        "it lies at the upper bound, 0.1: the best may lie beyond, move that up by a decade"
+    ]
+    assert "lower bound, 0.1: the best may lie beyond, move that down" in bound_in_words(schedule, (0.1, 1.0))[0]
+    assert bound_in_words(schedule, (0.001, 1.0)) == []
+    assert bound_in_words(Schedule([0.06, 0.1], [0, 60, 100]), (0.001, 0.1)) == [], "for the smaller part only"
+    assert bound_in_words(schedule, ()) == []
 
 
 def test_schedules_in_words() -> None:

@@ -4,19 +4,36 @@ import logging
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from paceline.errors import PacelineError, TrainingError
 
 app = typer.Typer(
-    help="Tune the learning rate of a training on the fly, or the schedules of a family of tasks.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        from paceline import __version__
+
+        typer.echo(f"paceline {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Tune the learning rate of a training on the fly, or the schedules of a family of tasks."""
 
 
 def say(line: str) -> None:

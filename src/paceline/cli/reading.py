@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from paceline.cli.app import say
 
 if TYPE_CHECKING:
+    from paceline.study import Event
     from paceline.views.data import StudyView
 
 
@@ -21,10 +22,17 @@ def done(folder: Path) -> "StudyView":
 
 def opened(study: Path) -> "StudyView":
     """A study as it stands, also one that is running."""
-    from paceline.study import Study
     from paceline.views.data import read
 
-    return read(Study.open(study).events)
+    return read(happened(study))
+
+
+def happened(study: Path) -> "tuple[Event, ...]":
+    """The events of a study; of one that was stopped before the first was written, what it was asked for."""
+    from paceline.study import Created, Study
+
+    found = Study.open(study)
+    return found.events or (Created(found.settings),)
 
 
 def say_how_to_continue(folder: Path) -> None:

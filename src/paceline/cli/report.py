@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from paceline.cli.app import app, readable, say
+from paceline.cli.reading import happened
 
 
 @app.command()
@@ -18,9 +19,9 @@ def report(
     It needs no network and nothing beside it, and studies that are still running can be reported too.
     """
     with readable():
-        from paceline.study import Study
         from paceline.views.report import report as report_of
 
-        page = report_of({str(study): Study.open(study).events for study in studies})
+        page = report_of({str(study): happened(study) for study in studies})
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(page, encoding="utf-8")
         say(f"wrote {output}: open it in a browser")

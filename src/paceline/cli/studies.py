@@ -55,6 +55,7 @@ def export(
         if output is None:
             typer.echo(text, nl=False)
         else:
+            output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(text)
             say(f"wrote {output}: {origin}")
 

@@ -83,7 +83,8 @@ def tune(
         if not quiet and not json:
             before = done(folder)
             so_far = f"; {share(before)} were done before" if before.forks else ""
-            console.print(f"{folder}: {cost_in_words(total, steps)}{so_far}", soft_wrap=True)
+            if not before.forks or (before.total_steps, before.steps) == (total, steps):  # else it is refused below
+                console.print(f"{folder}: {cost_in_words(total, steps)}{so_far}", soft_wrap=True)
         seconds = _run(make_training, goal, strategy, folder, doing, None if quiet or json else console)
         found = done(folder)
         if json:

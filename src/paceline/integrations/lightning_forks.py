@@ -50,6 +50,13 @@ def lightning_training(
         **trainer: arguments of a Trainer that make sense for a fork: accelerator, precision, accumulate_grad_batches,
             gradient_clip_val, gradient_clip_algorithm, limit_val_batches, deterministic, benchmark.
     """
+    for name, made in (("make_module", make_module), ("make_data", make_data)):
+        # a module can be called too, but is no maker of modules
+        if isinstance(made, LightningModule) or not (made is None or callable(made)):
+            raise InputError(
+                f"{name} must be a function or a class that is called with nothing, got a {type(made).__name__}: pass "
+                "what makes it, Net and not Net()"
+            )
     unknown = sorted(set(trainer) - set(SETTINGS))
     if unknown:
         raise InputError(

@@ -106,7 +106,10 @@ def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
         )
     optimizers = [optimizer for optimizer in trainer.optimizers if optimizer.param_groups]
     if len(optimizers) != 1:
-        raise InputError(f"configure_optimizers must return one optimiser, got {len(optimizers)}")
+        raise InputError(
+            f"configure_optimizers must return one optimiser, got {len(optimizers)}: return one over all parameters, "
+            "in groups where their rates differ"
+        )
     if trainer.lr_scheduler_configs:
         name = type(trainer.lr_scheduler_configs[0].scheduler).__name__
         raise InputError(
@@ -118,8 +121,8 @@ def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
 
 def loaders_of(module: LightningModule, data: Any) -> tuple[Iterable[Any], "Iterable[Any] | None"]:
     """Batches for training and for validation."""
-    if isinstance(data, tuple | list) and len(data) == 2:
-        return data[0], data[1]
+    if isinstance(data, tuple | list) and len(data) in (1, 2):
+        return data[0], (data[1] if len(data) == 2 else None)
     if data is not None and not isinstance(data, LightningDataModule):
         return data, None
     source = module if data is None else data

@@ -21,6 +21,8 @@ from paceline.traces import LearningRateRange, Schedule
 from paceline.training.averaging import newest_weight
 from paceline.training.rates import ratios_of, set_rates
 
+ENOUGH = 5  # times in a row that training came apart: what is said no more after that
+
 
 def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
     """A torch scheduler that follows a schedule; the optimiser's groups keep the ratio of their rates to the first.
@@ -86,6 +88,7 @@ class PaceLR(LRScheduler):
         self._average: list[Tensor] = []
         self._before = _clones(self._parameters())
         self._dots: dict[int, Tensor] = {}
+        self._in_a_row = 0  # how often training came apart, for what is said only: no part of the state
         self._kept = self._copy()
         self._set_rates()
 
@@ -115,9 +118,13 @@ class PaceLR(LRScheduler):
         running = self.pace.began is not None
         order = self.pace.observe(*self._losses(loss))
         self._dots = {}
-        if order is Order.RESTORE and running:
+        self._in_a_row = self._in_a_row + 1 if order is Order.RESTORE and running else 0
+        if 0 < self._in_a_row <= ENOUGH:
             message = f"training came apart at step {self.last_epoch}: weights go back to the last check, the rate down"
-            warnings.warn(message, stacklevel=2)
+            hopeless = (
+                f", for the {ENOUGH}th time in a row: not for its rate, check the loss and the data at a small one"
+            )
+            warnings.warn(message + hopeless * (self._in_a_row == ENOUGH), stacklevel=2)
         self._obey(order)
         self._set_rates()
 

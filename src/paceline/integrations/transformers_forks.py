@@ -40,6 +40,11 @@ def trainer_training(
         every: steps between observations; by default 200 observations a run.
         average: share of the steps so far that the average of the weights reaches back over; None switches it off.
     """
+    if not callable(make_trainer):
+        raise InputError(
+            f"make_trainer must be a function that is called with nothing, got a {type(make_trainer).__name__}: pass "
+            "`make` and not `make()`, since each fork has a Trainer of its own"
+        )
     return partial(_made, make_trainer, monitor, every, average)
 
 

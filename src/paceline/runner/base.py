@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
 from paceline.traces.trace import is_sound
@@ -20,7 +21,14 @@ Factories = Factory | Sequence[Factory]  # of one training, or of each task of a
 
 def by_task(make_training: Factories) -> tuple[Factory, ...]:
     """A factory for each task; a single one is that of the first."""
-    return (make_training,) if callable(make_training) else tuple(make_training)
+    if callable(make_training):
+        return (make_training,)
+    if not isinstance(make_training, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            "expected a function that is called with nothing and builds one run, got a "
+            f"{type(make_training).__name__}: pass the function itself, `training` and not `training()`"
+        )
+    return tuple(make_training)
 
 
 @dataclass(frozen=True, slots=True)

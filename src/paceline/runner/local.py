@@ -6,6 +6,7 @@ from typing import Any
 
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
+from paceline.runner.said import in_words
 from paceline.training import Training, load_checkpoint, save_checkpoint
 from paceline.training.protocol import Reseedable
 
@@ -72,7 +73,7 @@ class Local(Runner):
         except TrainingError:
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
-            failure = f"{type(error).__name__}: {error}"
+            failure = in_words(error)
         return noted.report(task.fork, failure)
 
     def _train(self, task: Task, noted: Noted) -> Generator[int, None, str]:
@@ -107,8 +108,8 @@ def built(make_training: Callable[[], Training]) -> Training:
     try:
         training = make_training()
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise TrainingError(f"the training factory raised {reason}; it is called with nothing") from error
+        how = "; it is called with nothing" if isinstance(error, TypeError) else ""
+        raise TrainingError(f"the training factory raised {type(error).__name__}: {error}{how}") from error
     if not isinstance(training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TrainingError(
             "the training factory must return a Training (advance, state_dict, load_state_dict), "

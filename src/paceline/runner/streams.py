@@ -22,6 +22,7 @@ import torch
 from paceline.errors import InputError, PacelineError, TrainingError
 from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
 from paceline.runner.local import Local, built, load_into
+from paceline.runner.said import in_words
 from paceline.training import DeviceBatches, load_checkpoint, save_checkpoint
 from paceline.training.captured import Captured, NotCapturableError, check_capturable
 from paceline.training.lane import CudaLane, Lane
@@ -71,7 +72,7 @@ class _Going:
         except Exception as error:
             if "CUDA error" in str(error):
                 raise
-            self.failure = f"{type(error).__name__}: {error}"
+            self.failure = in_words(error)
 
 
 class Streams(Runner):

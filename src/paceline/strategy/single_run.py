@@ -33,6 +33,8 @@ LAG = 1.15
 
 def horizon(cost: float) -> Strategy:
     """The default strategy for a cost in runs: one run below 1.1, where a plan with forks begins."""
+    if not isinstance(cost, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"cost must be a number of runs, got {cost!r}: pass 2.3, or 1 for a single run")
     if cost < 1:
         raise InputError(f"cost must be at least 1, one run of all steps, got {cost}: lower `steps` to spend less")
     return SingleRun() if cost < 1.1 else Dynamic.horizon(cost=cost)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from paceline.errors import JournalError, StudyLockedError
+from paceline.errors import InputError, JournalError, StudyLockedError
 from paceline.study.events import FORMAT, Event, from_json, to_json
 
 
@@ -66,7 +66,12 @@ class Journal:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(
+                f"expected a folder to keep the study in, got {folder}, where a file is in the way: choose another path"
+            ) from error
         self.path = folder / "journal.jsonl"
         self._lock = (folder / "lock").open("a")
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paceline.views.plots import Plots
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Study:
     """What a study folder says. Reading it never changes it, also while it is being written.
 
@@ -38,6 +38,10 @@ class Study:
     path: Path
     settings: dict[str, Any]
     events: tuple[Event, ...]
+
+    def __repr__(self) -> str:
+        """One line, since events are many."""
+        return f"Study({str(self.path)!r}, {len(self.events)} events, {'finished' if self.finished else 'not over'})"
 
     @classmethod
     def open(cls, path: "str | Path") -> "Study":
@@ -127,7 +131,13 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """Read study.json, or say what is wrong with it."""
     path = folder / "study.json"
     if not path.exists():
-        raise JournalError(f"{folder} is no study: expected a folder with study.json, check the path")
+        below = sorted(found.parent.name for found in folder.glob("*/study.json"))
+        do = (
+            f"it holds studies, name one: {', '.join(below[:5])}{', ...' * (len(below) > 5)}"
+            if below
+            else "check the path"
+        )
+        raise JournalError(f"{folder} is no study: expected a folder with study.json, {do}")
     try:
         data: dict[str, Any] = json.loads(path.read_text())
         written = int(data["format"])

@@ -10,10 +10,16 @@ from paceline.errors import InputError
 
 def ratios_of(optimizer: Optimizer) -> Float[np.ndarray, "groups"]:
     """Each group's rate over that of the first."""
+    if not getattr(optimizer, "param_groups", None):
+        what = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else f"a {type(optimizer).__name__}"
+        raise InputError(
+            f"expected a torch optimiser, with param_groups, got {what}: pass torch.optim.AdamW(model.parameters())"
+        )
     rates = np.array([float(group["lr"]) for group in optimizer.param_groups])
     if not rates[0] > 0:
         raise InputError(
-            f"the optimiser's first rate must be positive, got {rates[0]}: the ratios of its groups refer to it"
+            f"the optimiser's first rate must be positive, got {rates[0]}: the ratios of its groups refer "
+            "to it; where there is one group any rate will do, 1e-3"
         )
     return rates / rates[0]
 

@@ -63,6 +63,7 @@ class TorchTraining:
         self.evaluate, self.step, self.every, self.scaler = evaluate, step, every, scaler
         self.average = Average(model, average) if average is not None else None
         self.ratios = ratios_of(optimizer)
+        _check_trained(model, optimizer)
         self.done = 0
         self.randomness = Randomness()
         self.passes = Passes(batches, self.randomness)
@@ -170,3 +171,13 @@ class TorchTraining:
         """Start all randomness, and a new pass over the data, from this seed."""
         self.passes.restart()
         self.randomness.reseed(seed)
+
+
+def _check_trained(model: nn.Module, optimizer: Optimizer) -> None:
+    """An optimiser of another model would change nothing here."""
+    own = {id(parameter) for parameter in model.parameters()}
+    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        raise InputError(
+            "expected an optimiser of the model's parameters, got one that holds none of them: build both in the same "
+            "function, the optimiser with model.parameters()"
+        )

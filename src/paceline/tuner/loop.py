@@ -61,6 +61,8 @@ class Tuner:
     ) -> None:
         if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or leave it out")
+        if on_event is not None and not callable(on_event):
+            raise InputError(f"on_event must be called with events, got {on_event!r}: pass events.tensorboard('logs')")
         if strategy is None:
             strategy = MultiTask() if tasks else horizon(cost)
         if bool(tasks) != strategy.families:
@@ -248,9 +250,12 @@ class Tuner:
         mine = json.loads(json.dumps(self._settings()))
         changed = sorted(key for key in {*known, *mine} if known.get(key) != mine.get(key))
         if changed:
+            short = [key for key in changed if isinstance(mine.get(key), int | float | str | list)]
+            there, here = (", ".join(f"{key} {values.get(key)}" for key in short) for values in (known, mine))
+            which = f", {there} and not {here}," if short else ""
             raise InputError(
                 f"{folder} is a study with other settings ({', '.join(changed)}): "
-                "pass the same ones to continue it, or choose another folder"
+                f"pass the same ones to continue it{which} or choose another folder"
             )
 
     def _settings(self) -> dict[str, Any]:

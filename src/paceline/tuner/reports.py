@@ -34,10 +34,16 @@ def checked(proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[t
             "observe at least once per interval (every=), or call fail()"
         )
     if any(len(column) != len(at) for column in columns.values()) or set(columns) - {"raw", "averaged"}:
-        raise InputError('expected one value per step under "raw" or "averaged", got columns of other lengths or names')
+        got = ", ".join(f"{len(column)} under {of!r}" for of, column in columns.items())
+        raise InputError(
+            f"expected one value per step under 'raw' or 'averaged', got {len(at)} steps and {got}: report like "
+            'tell(proposal, [10, 20], {"raw": [0.9, 0.8]})'
+        )
     before = proposal.start if proposal.start else -1  # a run may be observed before its first step
     if any(b <= a for a, b in pairwise((before, *at))) or at[-1] > proposal.stop:
-        raise InputError(f"steps must increase within ({proposal.start}, {proposal.stop}], got {at[0]}..{at[-1]}")
+        raise InputError(
+            f"steps must increase within ({proposal.start}, {proposal.stop}], got {at[0]}..{at[-1]}: report those alone"
+        )
     return at, columns
 
 

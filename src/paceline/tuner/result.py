@@ -13,7 +13,7 @@ from paceline.traces import Schedule
 from paceline.training import load_checkpoint
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """What a study found.
 
@@ -39,6 +39,12 @@ class Result:
     state: "Path | dict[str, Any] | None" = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     study: Study | None = None
+
+    def __repr__(self) -> str:
+        """One line: all that was observed would fill a screen a hundred times."""
+        if self.fork is None or self.schedule is None:
+            return f"Result(no fork reached the end: {self.advice})"
+        return f"Result(value={self.value:.6g}, of={self.of!r}, fork={self.fork}, steps={self.schedule.steps})"
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of all forks, values above and rates below; other figures are in `study.plot`."""

@@ -10,7 +10,7 @@ from rich.text import Text
 from paceline.study import Decided, Dropped, Event, Failed, Observed
 from paceline.views.data import ForkView, StudyView, bands_of
 from paceline.views.family import family_in_words, family_result, run_lines
-from paceline.views.words import band_in_words, cost_in_words, number, schedule_in_words, share
+from paceline.views.words import band_in_words, bound_in_words, cost_in_words, number, schedule_in_words, share
 
 _COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
 
@@ -94,10 +94,13 @@ def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]"
     values = ", ".join(f"{number(value)} ({of} weights)" for of, value in best.last.items())
     if view.finished is None:
         return [f"not over: {share(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
+    kept = path / "checkpoints" / f"{best.fork}-{best.step}.pt"  # not where forks were driven by hand, or by Ray Tune
+    state = f"its checkpoint: {kept}" if kept.exists() else "no checkpoint is kept here"
     return [
         f"fork {best.fork} ended best: {values}",
         schedule_in_words(best.schedule),
-        f"{view.done_steps:,} steps in all; its checkpoint: {path / 'checkpoints' / f'{best.fork}-{best.step}.pt'}",
+        *bound_in_words(best.schedule, view.settings.get("lr", ())),
+        f"{view.done_steps:,} steps in all; {state}",
         f"to use the schedule elsewhere: paceline export {path} --format python",
     ]
 

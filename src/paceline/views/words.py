@@ -1,5 +1,9 @@
 """Numbers, shares and schedules as people read them."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from paceline.traces import Schedule
 from paceline.views.data import Band, StudyView
 
@@ -31,6 +35,17 @@ def schedule_in_words(schedule: Schedule) -> str:
     if schedule.tuned_base is None:
         return f"rate {', '.join(parts)}"
     return f"peak rate {', '.join(parts)}, times a {schedule.base.name.replace('_', '-')} base"
+
+
+def bound_in_words(schedule: Schedule, bounds: "Sequence[float]") -> list[str]:
+    """What to do where a schedule lies at a bound of the rate for most of the run; nothing where it does not."""
+    spans = np.diff(schedule.change_points) / schedule.change_points[-1]
+    for name, bound, way in zip(("lower", "upper"), bounds, ("down", "up"), strict=False):
+        if spans[np.isclose(schedule.multipliers, bound, rtol=1e-3)].sum() >= 0.5:
+            return [
+                f"it lies at the {name} bound, {number(bound)}: the best may lie beyond, move that {way} by a decade"
+            ]
+    return []
 
 
 def band_in_words(band: Band | None) -> str:

@@ -78,7 +78,7 @@ class PacelineScheduler(TrialScheduler):
         self._running: dict[str, Running] = {}  # by trial
         self._waiting: list[Running] = []  # for a trial
         self._going: set[int] = set()  # forks that may go on
-        self._lost: set[str] = set()  # trials with an error, unless they are added again
+        self._lost: set[str] = set()  # trials that ended with an error
         self._over = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,7 +105,6 @@ class PacelineScheduler(TrialScheduler):
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         """A trial is new, restored with its experiment, or to be tried again after an error."""
         record = self._record or self._begin(tune_controller, trial)
-        self._lost.discard(trial.trial_id)
         if trial.is_finished():
             return
         register_trainable(
@@ -148,8 +147,15 @@ class PacelineScheduler(TrialScheduler):
             running.failure = "its trial was removed"
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        """An error; if Ray tries the trial again, it is added again."""
+        """An error: a fork that failed, reported now, since nothing may follow; or the trial is added again soon."""
+        if trial.status != Trial.PENDING and trial.should_recover():
+            return
         self._lost.add(trial.trial_id)
+        running = self._running.pop(trial.trial_id, None)
+        if running is None or self._record is None:
+            return
+        self._hear(self._record, replace(running, failure=f"its trial ended with an error{_last_words(trial)}"))
+        self._assign(self._record, {trial.trial_id: trial for trial in tune_controller.get_trials()})
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         """Take in what has paused, hand out what was decided, and name a trial that can go on."""
@@ -164,8 +170,7 @@ class PacelineScheduler(TrialScheduler):
                 if trial.status in (Trial.PAUSED, Trial.PENDING):
                     tune_controller.stop_trial(trial)
             return None
-        if self._waiting and len(trials) >= record.trials:
-            self._assign(record, trials)
+        self._assign(record, trials)
         return next((t for n, t in trials.items() if n in self._running and t.status == Trial.PAUSED), None)
 
     def debug_string(self) -> str:
@@ -246,8 +251,6 @@ class PacelineScheduler(TrialScheduler):
         """Take in a trial that has paused or ended: at a stair give it the next rate, at a rung report on it."""
         running = self._running[trial.trial_id]
         stop = running.proposal.stop
-        if trial.trial_id in self._lost and trial.status == Trial.ERROR:
-            running.failure = running.failure or "its trial ended with an error"
         if not (running.failure or trial.status == Trial.PAUSED or trial.is_finished()):
             return
         if running.failure or running.reported:
@@ -260,12 +263,14 @@ class PacelineScheduler(TrialScheduler):
             self._configure(trial, running.proposal, running.steps[-1])
 
     def _assign(self, record: Record, trials: dict[str, Any]) -> None:
-        """Give every open proposal a trial: a fork its own, a clone one whose fork does not go on."""
-        while self._waiting and not self._over:
+        """Give every open proposal a trial, once all are there: a fork its own, a clone one whose fork is dropped."""
+        while self._waiting and not self._over and len(trials) >= record.trials:
             running = self._waiting[0]
             fork = running.proposal.fork
             usable = {
-                n: record.forks.get(n) for n, t in trials.items() if n not in self._running and not t.is_finished()
+                n: record.forks.get(n)
+                for n, t in trials.items()
+                if n not in self._running and n not in self._lost and not t.is_finished()
             }
             own = [name for name, held in usable.items() if held == fork]
             free = sorted(name for name, held in usable.items() if held not in self._going)
@@ -326,3 +331,10 @@ class PacelineScheduler(TrialScheduler):
                 "save_checkpoint, or pass a checkpoint with every tune.report"
             )
         return saved
+
+
+def _last_words(trial: Any) -> str:
+    """What a trial raised, ": ValueError: bad batch": the last line of the text that Ray has just written of it."""
+    path: str | None = trial.error_file
+    text = Path(path).read_text().strip() if path and Path(path).exists() else ""
+    return f": {text.splitlines()[-1].strip()}" if text else ""
