@@ -54,6 +54,16 @@ def expected(study: Study) -> dict[tuple[int, str], dict[int, float]]:
     return found
 
 
+def test_lines_say_every_decision_and_failure(study: Study) -> None:
+    said = list[str]()
+    hook = events.lines(said.append)
+    again(study, hook)
+    assert len(said) == sum(len(decision.reasons) for decision in study.decisions)
+    assert said[0].startswith("step 0: ")
+    hook(Failed(3, 0, 1_250, "out of memory", (), {}))
+    assert said[-1] == "step 1,250: fork 3 failed: out of memory"
+
+
 def test_tensorboard_reads_what_was_written(study: Study) -> None:
     logs = study.path.parent / "logs"
     pytest.importorskip("tensorboard")

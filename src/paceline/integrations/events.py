@@ -121,6 +121,23 @@ def each(*hooks: OnEvent) -> OnEvent:
     return call
 
 
+def lines(write: Callable[[str], None] = print) -> OnEvent:
+    """Say what is decided, in words, as it is decided: for scripts and notebooks.
+
+    Args:
+        write: told each line.
+    """
+
+    def heard(event: Event) -> None:
+        if isinstance(event, Decided):
+            for reason in event.reasons:
+                write(f"step {event.step:,}: {reason}")
+        elif isinstance(event, Failed):
+            write(f"step {event.step:,}: fork {event.fork} failed: {event.reason}")
+
+    return heard
+
+
 def tensorboard(folder: "str | Path", *, study: "str | Path | None" = None) -> Log:
     """Write to TensorBoard: a run for each fork, so that forks share their charts; decisions are the text of a run."""
     return Log(_TensorBoard(Path(folder)), study)
