@@ -9,15 +9,14 @@ from paceline import Trace, TraceModel, Tuner
 from paceline.strategy import NewTask
 from paceline.strategy.newtask.ceiling import Ceiling, beyond, ceiling_of
 from paceline.traces import Schedule
-from tests.strategy.test_newtask import BEST, FAMILY, SMALL, SPACE, STEPS, run, values
+from tests.strategy.test_newtask import FAMILY, SMALL, SPACE, STEPS, known_runs, run, values
 
 BEFORE = Schedule(SPACE.lr_range.from_unit(np.array([0.6, 0.4])), [0, 20, 40], 60)
 
 
 @pytest.fixture(scope="module")
 def known() -> tuple[Trace, ...]:
-    x = np.random.default_rng(3).uniform(size=(4, 3))
-    return tuple(run(task, best, x[i].tolist(), i) for task, best in BEST.items() for i in range(4))
+    return known_runs()
 
 
 @pytest.fixture(scope="module")

@@ -44,10 +44,14 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.fixture(scope="module")
-def known() -> tuple[Trace, ...]:
+def known_runs() -> tuple[Trace, ...]:
     x = np.random.default_rng(3).uniform(size=(4, 3))
     return tuple(run(task, best, x[i].tolist(), i) for task, best in BEST.items() for i in range(4))
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Trace, ...]:
+    return known_runs()
 
 
 @pytest.fixture(scope="module")
