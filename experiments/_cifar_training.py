@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from benchmarks._cifar import cifar10, resnet
+from benchmarks._cifar import Block, cifar10, resnet
 from paceline.training import DeviceBatches, TorchTraining
 
 BATCH, HELD_OUT, PENALTY = 128, 5_000, 1e-4
@@ -65,6 +65,17 @@ def network(depth: int, seed: int) -> nn.Module:
     return model
 
 
+def compile_blocks(model: nn.Module) -> None:
+    """Fuse what lies between convolutions; blocks of one size, and all forks, share what is compiled."""
+    import torch._inductor.config as inductor
+
+    torch._dynamo.config.recompile_limit = 64  # five sizes, to train and to evaluate
+    inductor.max_autotune, inductor.max_autotune_conv_backends = True, "ATEN,TRITON"
+    for block in model.modules():
+        if isinstance(block, Block):
+            block.compile(dynamic=False)
+
+
 def logits(model: nn.Module, x: Tensor) -> Tensor:
     """Class scores, computed in bf16."""
     with torch.autocast(x.device.type, torch.bfloat16):
@@ -95,6 +106,8 @@ def observed(trace: str, given: Data) -> "Callable[[nn.Module], Tensor] | None":
 def training(given: Data, depth: int, seed: int, trace: str, every: int) -> TorchTraining:
     """One run; `trace` is one of `TRACES`."""
     model = network(depth, seed).to(given.train.x.device, memory_format=torch.channels_last)
+    if given.train.x.is_cuda:
+        compile_blocks(model)
     kernels = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     held = {id(kernel) for kernel in kernels}
     others = [p for p in model.parameters() if id(p) not in held]
