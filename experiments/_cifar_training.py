@@ -53,9 +53,9 @@ def data(device: str) -> Data:
     return Data(images.part(0, n), images.part(n, len(y)), test)
 
 
-def network(depth: int, seed: int) -> nn.Module:
+def network(depth: int, seed: int, block: type[Block] = Block) -> nn.Module:
     """A residual network with the start values of the Keras example: normal, by the number of inputs (He et al.)."""
-    model = resnet(depth, seed)
+    model = resnet(depth, seed, block)
     generator = torch.Generator().manual_seed(seed)
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -63,17 +63,6 @@ def network(depth: int, seed: int) -> nn.Module:
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     return model
-
-
-def compile_blocks(model: nn.Module) -> None:
-    """Fuse what lies between convolutions; blocks of one size, and all forks, share what is compiled."""
-    import torch._inductor.config as inductor
-
-    torch._dynamo.config.recompile_limit = 64  # five sizes, to train and to evaluate
-    inductor.max_autotune, inductor.max_autotune_conv_backends = True, "ATEN,TRITON"
-    for block in model.modules():
-        if isinstance(block, Block):
-            block.compile(dynamic=False)
 
 
 def logits(model: nn.Module, x: Tensor) -> Tensor:
@@ -105,9 +94,12 @@ def observed(trace: str, given: Data) -> "Callable[[nn.Module], Tensor] | None":
 
 def training(given: Data, depth: int, seed: int, trace: str, every: int) -> TorchTraining:
     """One run; `trace` is one of `TRACES`."""
-    model = network(depth, seed).to(given.train.x.device, memory_format=torch.channels_last)
+    block = Block
     if given.train.x.is_cuda:
-        compile_blocks(model)
+        from experiments._cifar_kernels import FusedBlock  # wants Triton
+
+        block = FusedBlock
+    model = network(depth, seed, block).to(given.train.x.device, memory_format=torch.channels_last)
     kernels = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     held = {id(kernel) for kernel in kernels}
     others = [p for p in model.parameters() if id(p) not in held]
