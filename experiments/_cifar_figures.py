@@ -130,7 +130,8 @@ def costs(groups: dict[str, dict[int, End]], depth: int) -> plt.Figure:
     axes[0].set_yscale("log")
     low = min(100 * mean(s, "test accuracy") for s in groups.values() if not is_fixed(s))
     axes[1].set_ylim(low - 4, None)
-    handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=k) for k, (c, m) in KINDS.items()]
+    there = {k: look for k, look in KINDS.items() if any(name.startswith(k) for name in groups)}
+    handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=k) for k, (c, m) in there.items()]
     handles.append(plt.Line2D([], [], linestyle="", marker="_", color="0.5", label="a fixed schedule"))
     axes[0].legend(handles=handles, fontsize=7)
     figure.suptitle(f"ResNet-{depth}, raw weights", fontsize=8)
