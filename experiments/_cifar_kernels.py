@@ -43,6 +43,13 @@ def _place(pixels, height: constexpr, width: constexpr):
 
 
 @triton.jit
+def _sum(one, other, to, channels, size: constexpr):
+    """Add the sums over pixels of two arrays."""
+    tl.atomic_add(to + channels, tl.sum(one, 0), sem="relaxed")
+    tl.atomic_add(to + size + channels, tl.sum(other, 0), sem="relaxed")
+
+
+@triton.jit
 def _convolve(
     x, w, y, sums, before, gamma, beta, n,
     height: constexpr, width: constexpr, c_in: constexpr, c_out: constexpr,
@@ -68,8 +75,7 @@ def _convolve(
     rounded = total.to(y.dtype.element_ty)
     tl.store(y + pixels[:, None] * c_out + outside[None, :], rounded)
     values = rounded.to(tl.float32)
-    tl.atomic_add(sums + outside, tl.sum(values, 0))
-    tl.atomic_add(sums + c_out + outside, tl.sum(values * values, 0))
+    _sum(values, values * values, sums, outside, c_out)
 
 
 @triton.jit
@@ -117,8 +123,7 @@ def _cut(given, out, y, g, sums, found, n, size: constexpr, tile: constexpr):
     tl.store(g + here, slope)
     values = slope.to(tl.float32)
     normal = (tl.load(y + here).to(tl.float32) - mean[None, :]) * inverse[None, :]
-    tl.atomic_add(found + channels, tl.sum(values, 0))
-    tl.atomic_add(found + size + channels, tl.sum(values * normal, 0))
+    _sum(values, values * normal, found, channels, size)
 
 
 @triton.jit
@@ -166,8 +171,7 @@ def _back(
         rounded = tl.where(y * slope[None, :] + offset[None, :] > 0, total, 0.0).to(to.dtype.element_ty)
         tl.store(to + here, rounded)
         values = rounded.to(tl.float32)
-        tl.atomic_add(found + inside, tl.sum(values, 0))
-        tl.atomic_add(found + c_in + inside, tl.sum(values * (y - mean[None, :]) * inverse[None, :], 0))
+        _sum(values, values * (y - mean[None, :]) * inverse[None, :], found, inside, c_in)
     else:
         if stride == 1:
             way = tl.load(beside + here)
@@ -209,7 +213,7 @@ def _weigh(
         slopes = tl.load(g + pixels[:, None] * c_out + outside[None, :])
         total = tl.dot(tl.trans(part), slopes, total)
     at = outside[None, :] * (9 * c_in) + line * 3 * c_in + wide[:, None]
-    tl.atomic_add(to + at, total, mask=(tap < 3)[:, None])
+    tl.atomic_add(to + at, total, mask=(tap < 3)[:, None], sem="relaxed")
 
 
 class _Fused(torch.autograd.Function):
