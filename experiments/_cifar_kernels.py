@@ -223,6 +223,7 @@ class _Fused(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, *given: Tensor) -> Tensor:
         """Parameters of the two convolutions and norms (w, gamma, beta, twice), then their running moments."""
         w1, g1, b1, w2, g2, b2, *running = given
+        x, w1, w2 = (image.contiguous(memory_format=torch.channels_last) for image in (x, w1, w2))
         inside, outside = x.shape[1], len(w1)
         stride = outside // inside
         size = (x.shape[2] // stride, x.shape[3] // stride)
@@ -280,7 +281,7 @@ def _kernel(flat: Tensor, like: Tensor) -> Tensor:
 
 
 class FusedBlock(Block):
-    """A block that trains in few launches; it evaluates as it always did. Everything is channels-last, inputs bf16."""
+    """A block that trains in few launches; it evaluates as it always did. Fastest if all is channels-last."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:

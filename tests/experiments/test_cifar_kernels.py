@@ -88,6 +88,14 @@ def test_gradients_of_kernels_lie_in_memory_as_kernels_do() -> None:
     assert fused.first.weight.grad.stride() == fused.first.weight.stride()
 
 
+def test_images_and_kernels_may_lie_in_memory_as_they_like() -> None:
+    _, fused = blocks(16, 16)
+    x = images(128, 16, 32).to(torch.bfloat16) if ON_GPU else images(2, 16, 8)
+    usual = fused(x)
+    other = deepcopy(fused).to(memory_format=torch.contiguous_format)(x.contiguous())
+    torch.testing.assert_close(other, usual)
+
+
 def test_a_fused_block_evaluates_as_the_plain_one() -> None:
     plain, fused = (block.eval() for block in blocks(16, 32))
     x = images(2, 16, 8)
