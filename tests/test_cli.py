@@ -277,6 +277,15 @@ def test_a_folder_of_studies_names_them(finished: Path) -> None:
     refused(call("report", "many"), " and 10 more$")
 
 
+@pytest.mark.parametrize("lr", ["--lr 1e-4", "--lr=1e-4", "--lr 1e-4,1e-1", "--lr 1e-4 high", "--lr"])
+@pytest.mark.parametrize("command", ["tune", "tasks", "plan"])
+def test_bounds_that_are_not_two_rates_are_refused_in_words(command: str, lr: str) -> None:
+    got = lr[5:] or "nothing"
+    message = f"expected two rates after --lr, the lowest and the highest, got {got}: as in --lr 1e-4 1e-1"
+    refused(call(command, "tests.test_cli:quadratic", *lr.split(), "--steps", "200"), message)
+    refused(call(command, "tests.test_cli:quadratic", "--steps", "200", *lr.split()), message)
+
+
 def test_a_file_is_no_folder_for_a_study(folder: Path) -> None:
     (folder / "study").touch()
     refused(tuned(), "expected a folder to keep the study in, got study, where a file is in the way")
