@@ -29,7 +29,9 @@ def _check_bounds(args: Sequence[str]) -> None:
         given = list(takewhile(lambda word: not word.startswith("--"), after[:2]))
         if len(given) < 2 or not all(map(_is_number, given)):
             got = " ".join(given) or "nothing"
-            raise InputError(f"expected two rates after --lr, the lowest and the highest, got {got}: as in --lr 1e-4 1e-1")
+            raise InputError(
+                f"expected two rates after --lr, the lowest and the highest, got {got}: as in --lr 1e-4 1e-1"
+            )
 
 
 def _is_number(word: str) -> bool:
