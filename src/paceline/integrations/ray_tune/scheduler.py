@@ -137,7 +137,7 @@ class PacelineScheduler(TrialScheduler):
             return
         running.observe(*self._read(result))
         if running.sound and running.steps[-1] < self.steps:
-            running.failure = f"its trial was ended at iteration {running.steps[-1]}, of {self.steps}"
+            running.failure = f"its trial was ended at iteration {running.steps[-1]:,}, of {self.steps:,}"
         self._hear(self._record, running)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
@@ -176,7 +176,7 @@ class PacelineScheduler(TrialScheduler):
     def debug_string(self) -> str:
         """One line for Ray's display."""
         stops = {running.proposal.stop for running in self._running.values()}
-        return f"Paceline: {len(self._running)} trials on their way to iteration {max(stops, default=self.steps)}"
+        return f"Paceline: {len(self._running)} trials on their way to iteration {max(stops, default=self.steps):,}"
 
     # what follows
 
@@ -327,7 +327,7 @@ class PacelineScheduler(TrialScheduler):
         saved = trial.latest_checkpoint_result
         if saved is None or saved.checkpoint is None or saved.metrics.get(ITERATION) != step:
             raise TrainingError(
-                f"trial {trial.trial_id} has no checkpoint of iteration {step}, where its rate changes: implement "
+                f"trial {trial.trial_id} has no checkpoint of iteration {step:,}, where its rate changes: implement "
                 "save_checkpoint, or pass a checkpoint with every tune.report"
             )
         return saved
