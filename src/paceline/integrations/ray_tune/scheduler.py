@@ -5,6 +5,7 @@ told. Ray itself saves no scheduler: `Tuner.restore` hands over one as it was be
 on from the study, with every interrupted fork back at the beginning of its interval.
 """
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -302,7 +303,7 @@ class PacelineScheduler(TrialScheduler):
     def _configure(self, trial: Any, proposal: Proposal, step: int) -> None:
         config = {**trial.config, self.key: float(proposal.schedule(step))}
         if not self.stairs:
-            config[SCHEDULE] = proposal.schedule.to_json()
+            config[SCHEDULE] = json.dumps(proposal.schedule.to_json())  # Ray shows every entry of a dict in a row
         trial.set_config(config)
 
     # what a trial says
