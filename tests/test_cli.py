@@ -266,6 +266,24 @@ def test_a_study_that_was_stopped_before_its_first_event_is_shown(finished: Path
 
 def test_a_folder_of_studies_names_them(finished: Path) -> None:
     refused(call("show", "."), "expected a folder with study.json, it holds studies, name one: study")
+    shutil.copytree("study", "runs/a/b")
+    shutil.copytree("study", "runs/a/b/checkpoints/inner")  # a study's own folders are not looked through
+    shutil.copytree("study", "runs/c")
+    refused(call("show", "runs"), "it holds studies, name one: a/b, c$")
+    for number in range(60):
+        (finished / "many" / str(number)).mkdir(parents=True)
+        (finished / "many" / str(number) / "study.json").touch()
+    assert "10, 11, 12" in call("show", "many").stderr
+    refused(call("report", "many"), " and 10 more$")
+
+
+@pytest.mark.parametrize("lr", ["--lr 1e-4", "--lr=1e-4", "--lr 1e-4,1e-1", "--lr 1e-4 high", "--lr"])
+@pytest.mark.parametrize("command", ["tune", "tasks", "plan"])
+def test_bounds_that_are_not_two_rates_are_refused_in_words(command: str, lr: str) -> None:
+    got = lr[5:] or "nothing"
+    message = f"expected two rates after --lr, the lowest and the highest, got {got}: as in --lr 1e-4 1e-1"
+    refused(call(command, "tests.test_cli:quadratic", *lr.split(), "--steps", "200"), message)
+    refused(call(command, "tests.test_cli:quadratic", "--steps", "200", *lr.split()), message)
 
 
 def test_a_file_is_no_folder_for_a_study(folder: Path) -> None:

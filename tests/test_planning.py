@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,6 @@ def test_a_choice_of_columns_is_a_note(folder: Path) -> None:
     done = call("log.csv")
     assert "note: log.csv: the loss is read from 'val_loss', not from 'train_loss': choose with value=" in done.stderr
     assert done.exit_code == 0
+    shutil.copy("log.csv", "again.csv")
+    (note,) = call("log.csv", "again.csv").stderr.splitlines()
+    assert re.match(r"note: log.csv: the loss .* \(--value-column\); the same for 1 other$", note), note

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.integrations.logs import read_traces
+from paceline.integrations.logs import traces_in
+from paceline.integrations.notes import Notes
 from paceline.integrations.series import Rate
 from paceline.model import Forecast, TraceModel
 from paceline.model.law import LawModel
@@ -84,7 +85,8 @@ def plan_from(
     if twice := [str(source) for source, place in zip(sources, places, strict=True) if places.count(place) > 1]:
         raise InputError(f"expected each source once, got {twice[0]} several times: name it once")
     asked = None if lr is None else LearningRateRange.of(lr)
-    read_in = [_read(Path(source), step, rate, value, mode) for source in sources]
+    with Notes() as notes:
+        read_in = [_read(Path(source), step, rate, value, mode, notes) for source in sources]
     traces = [trace for source in read_in for trace in source.traces]
     seen = sum(int(is_sound(trace.values).sum()) for trace in traces)
     if seen < FEWEST:
@@ -98,15 +100,14 @@ def plan_from(
     return _view(read_in, model, planned, trusted(model, bounds))
 
 
-def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str) -> Source:
+def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str, notes: Notes) -> Source:
     study = Study.open(path) if (path / "study.json").exists() else None
     if study is not None and study.tasks:
         raise InputError(
             f"{path} is a family of tasks, and a plan is for one model: see the schedule for each task with "
             f"`paceline show {path}`"
         )
-    traces = read_traces(path, step=step, lr=rate, value=value, mode=mode)
-    return Source(str(path), traces, study)
+    return Source(str(path), traces_in(path, notes, step=step, lr=rate, value=value, mode=mode), study)
 
 
 def _bounds(sources: Sequence[Source], family: str) -> LearningRateRange:

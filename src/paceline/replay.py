@@ -45,9 +45,9 @@ def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Cons
                     shown.update(bar, completed=step)
         except Exception as error:
             at = found.steps[-1] if found.steps else 0
-            raise TrainingError(f"the training raised {type(error).__name__} after step {at}: {error}") from error
+            raise TrainingError(f"the training raised {type(error).__name__} after step {at:,}: {error}") from error
     if not found.steps:
-        raise TrainingError(f"the training yielded nothing up to step {schedule.steps}: it must yield (step, value)")
+        raise TrainingError(f"the training yielded nothing up to step {schedule.steps:,}: it must yield (step, value)")
     return found
 
 

@@ -213,6 +213,21 @@ def test_tags_that_are_missing_are_said_or_left_out(tmp_path: Path) -> None:
         assert len(read_traces(tmp_path / "logs")) == 1
 
 
+def test_what_is_true_of_several_logs_is_said_once(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        more = {"val/loss": [(0, 2.0), (10, 1.0)]}
+        write_events(tmp_path / "logs" / name / "events.out.tfevents.1", {**falling(0, 50), **more})
+    for name in ("bad", "worse"):
+        write_events(tmp_path / "logs" / name / "events.out.tfevents.1", {"accuracy": [(1, 0.5)]})
+    with pytest.warns(UserWarning, match="the loss|left out") as said:
+        read_traces(tmp_path / "logs")
+    chosen, left_out = (str(warning.message) for warning in said)
+    assert chosen.endswith(
+        "'val/loss', not from 'train/loss': choose with value= (--value-column); the same for 2 others"
+    )
+    assert left_out.endswith("name the right one with value= (--value-column); the same for 1 other")
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "study"

@@ -183,6 +183,17 @@ def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturb
     assert {path.name.split("-")[1] for path in folder.iterdir()} == {"3"}, "states that nothing needs are gone"
 
 
+def test_the_schedule_is_one_entry_of_a_configuration_that_can_be_read(undisturbed: Any) -> None:
+    """Ray's display has a row for every entry, and one for every entry of a dict."""
+    config, events = undisturbed.get_best_result().config, journal(undisturbed)
+    assert set(config) == {"lr", "paceline_schedule"}
+    assert not any(isinstance(value, dict) for value in config.values())
+    end = events[-1]
+    assert isinstance(end, Finished)
+    won = [event.schedule for event in events if isinstance(event, Proposed) and event.fork == end.fork][-1]
+    assert [rate(config, step) for step in range(STEPS)] == [won(step) for step in range(STEPS)]
+
+
 def _rows(results: Any) -> list[dict[str, float]]:
     return [row for result in results for row in result.metrics_dataframe.to_dict("records")]
 

@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import json
+import math
 import re
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from paceline.cli import app
-from paceline.study import Created, Decided, Dropped, Event, Failed
+from paceline.integrations.events import lines
+from paceline.strategy import Dynamic, SingleRun
+from paceline.study import Created, Decided, Dropped, Event, Failed, read_journal
+from paceline.tuner import Tuner
 from paceline.views.report import report
 from tests.views.test_data import STUDY
 from tests.views.test_figure_data import golden
@@ -42,6 +47,34 @@ def hostile(events: list[Event]) -> list[Event]:
 @pytest.fixture(scope="module")
 def page() -> str:
     return report({"runs/first": STUDY, "runs/greedy": golden("journal-1-greedy")})
+
+
+def test_steps_have_thousands_separators_wherever_they_are_told(tmp_path: Path) -> None:
+    """Also where a strategy or a runner put them into words, which views only pass on."""
+    told = list[str]()
+    for name, strategy in (("horizon", Dynamic.horizon()), ("single", SingleRun())):
+        with closing(
+            Tuner(lr=(1e-3, 1.0), steps=20_000, strategy=strategy, study=tmp_path / name, on_event=lines(told.append))
+        ) as tuner:
+            _drive(tuner)
+        told.append(CliRunner().invoke(app, ["show", str(tmp_path / name)]).output)
+        told.append(page_without_library(report({name: read_journal(tmp_path / name / "journal.jsonl")})))
+    texts = "\n".join(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL) for text in told)
+    plain = r"\b(?:steps?|iteration) \d{4,}|\b\d{4,} (?:steps|of \d+ steps)"
+    assert re.findall(plain, texts) == []
+    assert len(re.findall(r"\bstep \d+,\d{3}\b", texts)) > 50
+    assert "the value at step" in texts
+
+
+def _drive(tuner: Tuner) -> None:
+    """A loss with its best rate at 0.05; the highest rates diverge."""
+    while (proposals := tuner.ask()) is not None:
+        for p in proposals:
+            steps = list(range(p.start, p.stop + 1, 100))[1:] or [p.stop]
+            rate = p.schedule.multipliers[-1]
+            losses = [1 / t**0.5 + abs(math.log10(rate / 0.05)) for t in steps]
+            losses[-1] = math.nan if rate > 0.4 else losses[-1]
+            tuner.tell(p, steps, {"raw": losses, "averaged": [0.9 * loss for loss in losses]})
 
 
 def test_it_holds_settings_results_decisions_forks_and_figures(page: str) -> None:

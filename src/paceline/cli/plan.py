@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from paceline.cli.app import app, readable
+from paceline.cli.bounds import WithBounds
 from paceline.cli.options import Family, Json, Mode
 
 
-@app.command()
+@app.command(cls=WithBounds)
 def plan(
     sources: Annotated[
         list[Path],

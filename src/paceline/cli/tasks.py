@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from paceline.cli.app import app, readable
+from paceline.cli.bounds import WithBounds
 from paceline.cli.options import (
     Address,
     Better,
@@ -30,7 +31,7 @@ from paceline.cli.reading import done, say_how_to_continue
 from paceline.errors import InputError
 
 
-@app.command()
+@app.command(cls=WithBounds)
 def tasks(
     family: TasksName,
     steps: Steps,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from paceline.cli.app import app, readable
+from paceline.cli.bounds import WithBounds
 from paceline.cli.options import (
     Address,
     Better,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from paceline.strategy import Goal, Strategy
 
 
-@app.command()
+@app.command(cls=WithBounds)
 def tune(
     factory: FactoryName,
     steps: Steps,

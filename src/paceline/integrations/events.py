@@ -202,7 +202,7 @@ class _MLflow(Writer):
         ]
         for begin in range(0, len(metrics), 1000):  # as many as one call may hold
             self.client.log_batch(self.run, metrics=metrics[begin : begin + 1000])
-        self.decisions += [f"step {line.step}: {line.words}" for line in told if line.words]
+        self.decisions += [f"step {line.step:,}: {line.words}" for line in told if line.words]
 
     def close(self) -> None:
         self.client.log_text(self.run, "\n".join(self.decisions), "decisions.txt")

@@ -5,13 +5,13 @@ one file, a run that was continued) is sorted out here and in `series`, so that 
 """
 
 import csv
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from paceline.errors import InputError
+from paceline.integrations.notes import Notes
 from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
 from paceline.integrations.tensorboard import MARK, Scalars, event_files, read_scalars
 from paceline.study import Study
@@ -42,21 +42,29 @@ def read_traces(
     Returns:
         One trace per run; forks of a study with their parents.
     """
-    where = Path(path)
+    with Notes() as notes:
+        return traces_in(Path(path), notes, step=step, lr=lr, value=value, mode=mode)
+
+
+def traces_in(
+    where: Path, notes: Notes, *, step: str | None, lr: "Rate | None", value: str | None, mode: str
+) -> list[Trace]:
+    """As `read_traces`; what is to be said of the log is added to `notes`, which several logs may share."""
     if (where / "study.json").exists() or (where / "journal.jsonl").exists():
         return _of_study(where)
     if where.is_file() and MARK in where.name:
-        return _of_events(where, lr, value, mode)
+        return _of_events(where, lr, value, mode, notes)
     if where.is_file() and where.suffix.lower() in TABLES:
-        return _of_table(where, step, lr, value, mode)
+        return _of_table(where, step, lr, value, mode, notes)
     if where.is_dir() and event_files(where):
-        return _of_events(where, lr, value, mode)
+        return _of_events(where, lr, value, mode, notes)
     is_there = (
         "a folder without any of these" if where.is_dir() else f"a file that ends in {where.suffix or 'nothing'!r}"
     )
     got = is_there if where.exists() else "nothing there"
     raise InputError(
-        f"{path}: expected a study folder, a table (.csv, .tsv) or TensorBoard's event files, got {got}: check the path"
+        f"{where}: expected a study folder, a table (.csv, .tsv) or TensorBoard's event files, got {got}: "
+        "check the path"
     )
 
 
@@ -71,7 +79,9 @@ def _of_study(folder: Path) -> list[Trace]:
     return list(named.values())
 
 
-def _of_table(path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+def _of_table(
+    path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str, notes: Notes
+) -> list[Trace]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         rows = list(csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))) if lines else []
@@ -81,9 +91,10 @@ def _of_table(path: Path, step: str | None, lr: "Rate | None", value: str | None
         raise InputError(f"{path}: expected a line of column names and a line per observation, got {len(rows)} line(s)")
     names = [name.strip() for name in rows[0]]
     rate = constant_rate(lr, names)
-    at, of = pick(names, STEP, step, str(path)), pick(names, VALUE, value, str(path))
+    at, of = pick(names, STEP, step, str(path), notes), pick(names, VALUE, value, str(path), notes)
     by = next((name for name in names if name.lower() in _RUNS), None)
-    wanted = [of] if rate is not None else [of, pick(names, RATE, lr if isinstance(lr, str) else None, str(path))]
+    named = lr if isinstance(lr, str) else None
+    wanted = [of] if rate is not None else [of, pick(names, RATE, named, str(path), notes)]
     found: dict[str, dict[str, Series]] = {}
     for number, row in enumerate(rows[1:], start=2):
         cells = dict(zip(names, row, strict=False))
@@ -124,35 +135,38 @@ def _check_order(name: str, values: Series) -> None:
     for (before, _), (step, _) in pairwise(values):
         if step < before and step <= values[0][0]:
             raise InputError(
-                f"{name}: steps must increase, got {before} followed by {step}, where it began: "
+                f"{name}: steps must increase, got {before:,} followed by {step:,}, where it began: "
                 "sort the rows by step, or tell several runs apart in a column named 'run'"
             )
 
 
-def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str, notes: Notes) -> list[Trace]:
     """Each folder with event files is a run; one that has no rate or no loss is left out with a warning."""
     folders: dict[Path, list[Path]] = {}
     for file in event_files(path):
         folders.setdefault(file.parent, []).append(file)
-    found, refused = list[Trace](), list[InputError]()
+    found, refused = list[Trace](), dict[Path, InputError]()
     for folder, files in folders.items():
         try:
-            found += _of_folder(path if path.is_file() else folder, files, lr, value, mode)
+            found += _of_folder(path if path.is_file() else folder, files, lr, value, mode, notes)
         except InputError as error:
-            refused.append(error)
+            refused[folder] = error
     if not found:
-        raise refused[0]
-    for error in refused:
-        warnings.warn(f"left out: {error}", stacklevel=3)
+        raise next(iter(refused.values()))
+    for folder, error in refused.items():
+        notes.add(f"left out: {error}", str(folder))
     return found
 
 
-def _of_folder(where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str) -> list[Trace]:
+def _of_folder(
+    where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str, notes: Notes
+) -> list[Trace]:
     parts = [read_scalars([file]) for file in files]
     tags = list({tag: None for part in parts for tag in part})
     rate = constant_rate(lr, tags)
-    of = pick(tags, VALUE, value, str(where), thing="tag")
-    by = "" if rate is not None else pick(tags, RATE, lr if isinstance(lr, str) else None, str(where), thing="tag")
+    of = pick(tags, VALUE, value, str(where), notes, thing="tag")
+    named = lr if isinstance(lr, str) else None
+    by = "" if rate is not None else pick(tags, RATE, named, str(where), notes, thing="tag")
     runs = _runs(parts, of)
     several = len(runs) > 1
     return [

@@ -110,7 +110,7 @@ class PaceLR(LRScheduler):
         if loss is None:
             raise InputError("step() needs the loss of the update just made, or a closure: call pace.step(loss)")
         if self.last_epoch == self.pace.steps:
-            message = f"PaceLR was made for {self.pace.steps} steps and they are over: the rate stays where it ended"
+            message = f"PaceLR was made for {self.pace.steps:,} steps and they are over: the rate stays where it ended"
             warnings.warn(message, stacklevel=2)
         self.last_epoch += 1
         if self.last_epoch > self.pace.steps:
@@ -120,7 +120,8 @@ class PaceLR(LRScheduler):
         self._dots = {}
         self._in_a_row = self._in_a_row + 1 if order is Order.RESTORE and running else 0
         if 0 < self._in_a_row <= ENOUGH:
-            message = f"training came apart at step {self.last_epoch}: weights go back to the last check, the rate down"
+            at = f"training came apart at step {self.last_epoch:,}"
+            message = f"{at}: weights go back to the last check, the rate down"
             hopeless = (
                 f", for the {ENOUGH}th time in a row: not for its rate, check the loss and the data at a small one"
             )

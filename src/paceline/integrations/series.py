@@ -6,13 +6,13 @@ can be named instead.
 """
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.integrations.notes import Notes
 from paceline.traces import Objective, Schedule, Trace
 
 Series = list[tuple[int, float]]  # step and number, in the order written
@@ -67,7 +67,9 @@ RATE = Kind("the learning rate", "lr, learning_rate, train/lr", "lr= (--lr-colum
 VALUE = Kind("the loss", "loss, value, val_loss, train/loss", "value= (--value-column)", _value_rank)
 
 
-def pick(names: Sequence[str], kind: Kind, given: str | None, where: str, *, thing: str = "column") -> str:
+def pick(
+    names: Sequence[str], kind: Kind, given: str | None, where: str, notes: Notes, *, thing: str = "column"
+) -> str:
     """The name that was given, or the one that suits best; a choice between several is said.
 
     Args:
@@ -75,6 +77,7 @@ def pick(names: Sequence[str], kind: Kind, given: str | None, where: str, *, thi
         kind: what is looked for.
         given: what the user calls it.
         where: the log, for messages.
+        notes: where a choice is said.
         thing: what the log is made of, for messages.
     """
     there = f"it has {', '.join(map(repr, names))}" if names else f"it has no {thing}s at all"
@@ -92,9 +95,7 @@ def pick(names: Sequence[str], kind: Kind, given: str | None, where: str, *, thi
     best, *others = sorted(ranks, key=lambda name: (ranks[name], names.index(name)))
     if others and kind is not STEP:
         rest = ", ".join(map(repr, others))
-        warnings.warn(
-            f"{where}: {kind.words} is read from {best!r}, not from {rest}: choose with {kind.argument}", stacklevel=4
-        )
+        notes.add(f"{where}: {kind.words} is read from {best!r}, not from {rest}: choose with {kind.argument}", where)
     return best
 
 

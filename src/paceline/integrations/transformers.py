@@ -155,8 +155,8 @@ class PaceCallback(TrainerCallback):
             if (folder / STATE).exists():
                 return folder / STATE
         raise InputError(
-            f"training resumes at step {step}, and there is no {STATE} in {_folder(args, step)}: pass the checkpoint's "
-            "folder as resume_from=, or start anew if it was made without PaceCallback"
+            f"training resumes at step {step:,}, and there is no {STATE} in {_folder(args, step)}: pass the "
+            "checkpoint's folder as resume_from=, or start anew if it was made without PaceCallback"
         )
 
 

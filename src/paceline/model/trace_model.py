@@ -438,7 +438,7 @@ class TraceModel:
             raise InputError(f"rates must be a list of candidates in (0, inf), got {rates.tolist()}")
         end = int(self.frame.ahead(start.schedule, start.last_step).edges[1]) if stop is None else stop
         if end <= start.last_step:
-            raise InputError(f"stop must lie after step {start.last_step}, where the run stands, got {end}")
+            raise InputError(f"stop must lie after step {start.last_step:,}, where the run stands, got {end:,}")
         self.frame.check_base(start.schedule)
         task = self.frame.task_number(start.task)
         values, older, summed = self._behind(start, task, zeros(1))

@@ -85,7 +85,7 @@ class Local(Runner):
                     return failure
                 yield noted.steps[-1]
         if not noted.steps:
-            return f"the training yielded nothing up to step {task.stop}: it must yield (step, value) as it goes"
+            return f"the training yielded nothing up to step {task.stop:,}: it must yield (step, value) as it goes"
         return ""
 
     def _begin(self, task: Task) -> None:

@@ -191,6 +191,6 @@ class ByModel(Chooser):
         if knowledge.failures is not None:
             probability = knowledge.failures.probability(knowledge.model.failure_inputs(value, rates))
             details["p_fail"] = {"rates": rates, "probability": probability}
-        score_text = f"its {alpha:.2g}-quantile at step {stop}, {quantile[best]:.4g}"
+        score_text = f"its {alpha:.2g}-quantile at step {stop:,}, {quantile[best]:.4g}"
         reason = f"{score_text}, is the best of {int(allowed.sum())} admitted rates"
         return Choice(float(rates[best]), reason, details)

@@ -321,7 +321,7 @@ class _Round:
             tuple(self.proposals),
             drops,
             None,
-            (f"at step {self.start}, best first: {values}", *self.reasons),
+            (f"at step {self.start:,}, best first: {values}", *self.reasons),
             rounded(self.details),
         )
 

@@ -54,7 +54,7 @@ class Plan:
         points = [0, *rounded, steps]
         if any(b <= a for a, b in pairwise(points)):
             raise InputError(
-                f"{steps} steps are too few for rungs at {[rung.at for rung in self.rungs]}: "
+                f"{steps:,} steps are too few for rungs at {[rung.at for rung in self.rungs]}: "
                 f"expected every rung at a step of its own, got {points}; train longer or use fewer rungs"
             )
         return points

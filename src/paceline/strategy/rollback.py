@@ -63,9 +63,9 @@ def _go_back(history: History, times: int, left: int) -> Decision:
     if times < TIMES and affordable and rate < 0.99 * lowest and alone:
         fork = max(fork.id for fork in history.forks) + 1
         parent, schedule = (number if start else None), _schedule(best, rate)
-        reason = f"every fork failed: fork {fork} goes back to step {start}, from there at {rate:.3g}"
+        reason = f"every fork failed: fork {fork} goes back to step {start:,}, from there at {rate:.3g}"
         return Decision((Proposal(fork, parent, start, latest, schedule, history.round + 1),), reasons=(reason,))
-    where = f", the best state so far is that of fork {number} at step {start} ({_value_before(best):.6g})"
+    where = f", the best state so far is that of fork {number} at step {start:,} ({_value_before(best):.6g})"
     again = f", also after going back {times} times" if times else ""
     diverged = any("not finite" in fork.failure for fork in failed)  # what else fails at every rate is an error
     lower = "lower the upper bound of the rate, or check the training at a small rate"

@@ -77,7 +77,7 @@ class SingleRun(Strategy):
     def _sweep(self, goal: Goal) -> Decision:
         bounds, stop = goal.lr_range, sweep_steps(goal.steps)
         rising = Recorded((0, stop - 1), (bounds.low / bounds.high, 1.0))
-        reason = f"range test: the rate rises from {bounds.low:.3g} to {bounds.high:.3g} in {stop} steps"
+        reason = f"range test: the rate rises from {bounds.low:.3g} to {bounds.high:.3g} in {stop:,} steps"
         proposal = Proposal(0, None, 0, stop, Schedule([bounds.high], [0, stop], base=rising), 1)
         return Decision((proposal,), (), None, (reason,))
 
@@ -85,7 +85,7 @@ class SingleRun(Strategy):
         """Read the range test and start the run at its peak."""
         assert sweep.trace is not None
         if sweep.alive and len(sweep.trace.steps) < 2:
-            often = f"observe more often than every {sweep_steps(history.goal.steps)} steps"
+            often = f"observe more often than every {sweep_steps(history.goal.steps):,} steps"
             return Decision(reasons=(f"the range test was observed only once, which says nothing: {often}",))
         seen = np.isfinite(sweep.trace.values).any()
         peak = 10.0 ** _sweep_peaks(history)[0] if seen else history.goal.lr_range.low
@@ -103,7 +103,7 @@ class SingleRun(Strategy):
         later = [check for check in check_steps(fork.schedule.steps) if check > step]
         stop = later[0] if later else fork.schedule.steps
         proposal = Proposal(fork.id, None, step, stop, fork.schedule.extend(rate, stop), history.round + 1)
-        return Decision((proposal,), reasons=(f"at step {step} the peak becomes {rate:.3g}: {why}",))
+        return Decision((proposal,), reasons=(f"at step {step:,} the peak becomes {rate:.3g}: {why}",))
 
     def _move(self, history: History, fork: Fork, step: int) -> tuple[float, str]:
         assert fork.trace is not None
@@ -132,7 +132,7 @@ class SingleRun(Strategy):
         schedule = Schedule(multipliers, points, length, BASE)
         holder = fork.parent if start == fork.start else fork.id  # whose state at `start` is held
         proposal = Proposal(fork.id + 1, holder if start else None, start, stop, schedule, history.round + 1)
-        reason = f"training came apart: on from step {start} at {rate:.3g}, never above"
+        reason = f"training came apart: on from step {start:,} at {rate:.3g}, never above"
         return Decision((proposal,), drops, None, (reason,))
 
 

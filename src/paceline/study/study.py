@@ -14,6 +14,7 @@ from paceline.errors import JournalError
 from paceline.files import write_whole
 from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
 from paceline.study.events import FORMAT, Decided, Event, Failed, Finished, Observed, Proposed
+from paceline.study.folders import studies_below
 from paceline.study.journal import read_journal
 from paceline.study.recorded import recorded_traces
 from paceline.traces import Objective, Trace
@@ -21,6 +22,8 @@ from paceline.traces.objective import Of
 
 if TYPE_CHECKING:
     from paceline.views.plots import Plots
+
+MOST_NAMED = 50  # studies of a folder that is none itself
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,12 +134,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """Read study.json, or say what is wrong with it."""
     path = folder / "study.json"
     if not path.exists():
-        below = sorted(found.parent.name for found in folder.glob("*/study.json"))
-        do = (
-            f"it holds studies, name one: {', '.join(below[:5])}{', ...' * (len(below) > 5)}"
-            if below
-            else "check the path"
-        )
+        below = [found.relative_to(folder).as_posix() for found in studies_below(folder)]
+        more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
+        do = f"it holds studies, name one: {', '.join(below[:MOST_NAMED])}{more}" if below else "check the path"
         raise JournalError(f"{folder} is no study: expected a folder with study.json, {do}")
     try:
         data: dict[str, Any] = json.loads(path.read_text())

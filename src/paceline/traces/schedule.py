@@ -53,7 +53,7 @@ class Schedule:
             )
         steps = int(steps) or int(points[-1])
         if steps < points[-1]:
-            raise InputError(f"steps must reach the last change point {int(points[-1])}, got {steps}: raise it")
+            raise InputError(f"steps must reach the last change point {int(points[-1]):,}, got {steps:,}: raise it")
         for name, value in (
             ("multipliers", rates.copy()),
             ("change_points", points.astype(int)),

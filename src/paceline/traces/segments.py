@@ -49,7 +49,7 @@ class Clock:
     def equal(self, intervals: int) -> Int[np.ndarray, "points"]:
         """Change points of intervals that are equal on this clock."""
         if not 1 <= intervals <= self.steps:
-            raise InputError(f"intervals must be between 1 and the {self.steps} steps of the run, got {intervals}")
+            raise InputError(f"intervals must be between 1 and the {self.steps:,} steps of the run, got {intervals}")
         if self.name == "step":
             points = np.linspace(0, self.steps, intervals + 1)
         else:
@@ -170,8 +170,8 @@ class Cutting:
             borders.append(end - 1)
         if known is not None and known.start not in steps[borders]:
             raise InputError(
-                f"trace {trace.name!r} was cut at step {known.start} before and is not any more, its schedule has new "
-                "change points: fit with intervals= so that all runs are cut alike"
+                f"trace {trace.name!r} was cut at step {known.start:,} before and is not any more, its schedule has "
+                "new change points: fit with intervals= so that all runs are cut alike"
             )
         segments: list[Segment] = []
         failures = self._failures(values, borders, trace.failed)

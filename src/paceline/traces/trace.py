@@ -71,14 +71,14 @@ class Trace:
         if np.any(np.diff(steps) <= 0):
             bad = int(np.argmax(np.diff(steps) <= 0))
             raise InputError(
-                f"{where}: steps must increase, got {steps[bad]:.0f} followed by {steps[bad + 1]:.0f}: "
+                f"{where}: steps must increase, got {steps[bad]:,.0f} followed by {steps[bad + 1]:,.0f}: "
                 "sort the observations and drop repeated steps"
             )
         finite = is_sound(values)
         if not self.failed and not finite.all():
             raise InputError(
                 f"{where}: values must be finite and below 1e100, "
-                f"got {values[~finite][0]} at step {steps[~finite][0]:.0f}: "
+                f"got {values[~finite][0]} at step {steps[~finite][0]:,.0f}: "
                 "pass failed=True for a run that diverged, or drop missing rows"
             )
         if self.parent is not None:
@@ -92,12 +92,12 @@ class Trace:
         known = parent.path()[0]
         if not known[0] <= self.fork_step <= known[-1]:
             raise InputError(
-                f"{where}: fork_step must lie among its parent's steps {known[0]}..{known[-1]}, got {self.fork_step}: "
-                "a clone starts from a state its parent was in"
+                f"{where}: fork_step must lie among its parent's steps {known[0]:,}..{known[-1]:,}, "
+                f"got {self.fork_step:,}: a clone starts from a state its parent was in"
             )
         if first <= self.fork_step:
             raise InputError(
-                f"{where}: a fork's own steps lie after fork_step {self.fork_step}, got {first}: "
+                f"{where}: a fork's own steps lie after fork_step {self.fork_step:,}, got {first:,}: "
                 "leave the parent's observations with the parent"
             )
 

@@ -110,7 +110,7 @@ class Tuner:
         at, columns = self._checked(proposal, steps, values)
         bad = first_bad(at, columns)
         if bad is not None:
-            self.fail(proposal, f"the value at step {bad} is not finite", at, columns)
+            self.fail(proposal, f"the value at step {bad:,} is not finite", at, columns)
             return
         self._report(Observed(proposal.fork, proposal.start, proposal.stop, at, columns))
 

@@ -30,13 +30,13 @@ def checked(proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[t
         ) from error
     if not at or not columns:
         raise InputError(
-            f"fork {proposal.fork} reported nothing between steps {proposal.start} and {proposal.stop}: "
+            f"fork {proposal.fork} reported nothing between steps {proposal.start:,} and {proposal.stop:,}: "
             "observe at least once per interval (every=), or call fail()"
         )
     if any(len(column) != len(at) for column in columns.values()) or set(columns) - {"raw", "averaged"}:
         got = ", ".join(f"{len(column)} under {of!r}" for of, column in columns.items())
         raise InputError(
-            f"expected one value per step under 'raw' or 'averaged', got {len(at)} steps and {got}: report like "
+            f"expected one value per step under 'raw' or 'averaged', got {len(at):,} steps and {got}: report like "
             'tell(proposal, [10, 20], {"raw": [0.9, 0.8]})'
         )
     before = proposal.start if proposal.start else -1  # a run may be observed before its first step

@@ -19,7 +19,8 @@ class Result:
 
     Args:
         schedule: the learning rate of the best fork, from step 0 to the end.
-        value: its value at the end, in the user's units, None where every fork failed.
+        value: its value at the end, in the user's units, None where every fork failed. Where a training has no
+            `evaluate` this is a loss of its last few batches, more often below that of all data than above.
         fork: its number.
         of: which weights the value is of, "raw" or "averaged", whichever ended better.
         history: everything that was observed.

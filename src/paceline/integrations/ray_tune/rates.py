@@ -6,6 +6,7 @@ its optimiser's state in the checkpoint thereby gets the parent's rate back, and
 `load_checkpoint`, the rate is written into each torch optimiser that the trainable holds.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, cast
@@ -20,7 +21,7 @@ from paceline.traces import Schedule
 from paceline.traces.shapes import Recorded
 from paceline.training.rates import ratios_of, set_rates
 
-SCHEDULE = "paceline_schedule"  # in the configuration, where the rate changes at every step
+SCHEDULE = "paceline_schedule"  # in the configuration, as JSON text, where the rate changes at every step
 HOLD = 0.3  # of the run, before the decay begins, as in `horizon`
 
 
@@ -31,7 +32,8 @@ def rate(config: Mapping[str, Any], step: int) -> float:
             f"expected {SCHEDULE!r} in the configuration, got {sorted(config)}: pass stairs=0 to PacelineScheduler, or "
             "use the rate of the configuration as it is"
         )
-    return float(Schedule.from_json(config[SCHEDULE])(step))
+    written = config[SCHEDULE]
+    return float(Schedule.from_json(json.loads(written) if isinstance(written, str) else written)(step))
 
 
 def set_rate(optimizer: Optimizer, lr: float) -> None:

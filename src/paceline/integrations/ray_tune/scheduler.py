@@ -5,6 +5,7 @@ told. Ray itself saves no scheduler: `Tuner.restore` hands over one as it was be
 on from the study, with every interrupted fork back at the beginning of its interval.
 """
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -137,7 +138,7 @@ class PacelineScheduler(TrialScheduler):
             return
         running.observe(*self._read(result))
         if running.sound and running.steps[-1] < self.steps:
-            running.failure = f"its trial was ended at iteration {running.steps[-1]}, of {self.steps}"
+            running.failure = f"its trial was ended at iteration {running.steps[-1]:,}, of {self.steps:,}"
         self._hear(self._record, running)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
@@ -176,7 +177,7 @@ class PacelineScheduler(TrialScheduler):
     def debug_string(self) -> str:
         """One line for Ray's display."""
         stops = {running.proposal.stop for running in self._running.values()}
-        return f"Paceline: {len(self._running)} trials on their way to iteration {max(stops, default=self.steps)}"
+        return f"Paceline: {len(self._running)} trials on their way to iteration {max(stops, default=self.steps):,}"
 
     # what follows
 
@@ -302,7 +303,7 @@ class PacelineScheduler(TrialScheduler):
     def _configure(self, trial: Any, proposal: Proposal, step: int) -> None:
         config = {**trial.config, self.key: float(proposal.schedule(step))}
         if not self.stairs:
-            config[SCHEDULE] = proposal.schedule.to_json()
+            config[SCHEDULE] = json.dumps(proposal.schedule.to_json())  # Ray shows every entry of a dict in a row
         trial.set_config(config)
 
     # what a trial says
@@ -327,7 +328,7 @@ class PacelineScheduler(TrialScheduler):
         saved = trial.latest_checkpoint_result
         if saved is None or saved.checkpoint is None or saved.metrics.get(ITERATION) != step:
             raise TrainingError(
-                f"trial {trial.trial_id} has no checkpoint of iteration {step}, where its rate changes: implement "
+                f"trial {trial.trial_id} has no checkpoint of iteration {step:,}, where its rate changes: implement "
                 "save_checkpoint, or pass a checkpoint with every tune.report"
             )
         return saved

@@ -161,7 +161,7 @@ def plan(
         raise InputError(f"quantile must lie in (0, 1), got {quantile}: 0.5 is the median, lower is more careful")
     begin = 0 if start is None else start.last_step
     if steps <= begin:
-        raise InputError(f"steps must lie after step {begin}, where the run stands, got {steps}: plan a longer run")
+        raise InputError(f"steps must lie after step {begin:,}, where the run stands, got {steps:,}: plan a longer run")
     looked = _family(family, trusted(model, lr), steps, start, intervals, shortest_warmup(model.traces))
     number = model.task_number(task if start is None else start.task)
     objective = final_loss(model, looked, steps, start, number, 1 - quantile)

@@ -68,7 +68,7 @@ class AutoLRS(Strategy):
         points = [0, *(round(steps * part / sum(self.stages)) for part in accumulate(self.stages))]
         if any(self._length(stage) < 1 for stage in pairwise(points)):
             raise InputError(
-                f"{steps} steps are too few for stages {self.stages} with {self.trials} trials each: "
+                f"{steps:,} steps are too few for stages {self.stages} with {self.trials} trials each: "
                 "every trial needs a step; train longer, spend more, or use fewer stages"
             )
         return points
@@ -94,10 +94,10 @@ class AutoLRS(Strategy):
             first = float(np.random.default_rng([goal.seed, 3, start]).uniform())
             rate = goal.lr_range.from_unit(next_rate(x, losses, self.kappa) if tried else first)
             number, end = len(history.forks), start + self._length((start, stop))
-            reason = f"trial {len(tried) + 1} of {self.trials} before step {start}"
+            reason = f"trial {len(tried) + 1} of {self.trials} before step {start:,}"
         elif np.isfinite(losses).any():
             rate, number, end = tried[int(np.nanargmin(losses))].multiplier, self.trials, stop
-            reason = f"its forecast at step {stop}, {np.nanmin(losses):.5g}, is the best of {self.trials} trials"
+            reason = f"its forecast at step {stop:,}, {np.nanmin(losses):.5g}, is the best of {self.trials} trials"
         else:
             return Decision(reasons=("every trial failed: lower the upper bound of the rate",))
         proposal = self._proposal(history, run, number, start, end, float(rate))

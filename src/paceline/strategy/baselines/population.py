@@ -164,7 +164,7 @@ class PopulationBasedBandits(Population):
 def _points(steps: int, intervals: int) -> list[int]:
     points = [round(k * steps / intervals) for k in range(intervals + 1)]
     if any(b <= a for a, b in pairwise(points)):
-        raise InputError(f"{steps} steps are too few for {intervals} intervals: train longer or use fewer intervals")
+        raise InputError(f"{steps:,} steps are too few for {intervals} intervals: train longer or use fewer intervals")
     return points
 
 

@@ -39,8 +39,9 @@ def on_base(trace: Trace, space: Space) -> Schedule:
         return schedule if schedule.tuned_base is None else _rates(schedule)
     if schedule.base != base or schedule.steps != space.steps:
         raise InputError(
-            f"expected runs of {space.steps} steps on the base {base}, got {trace.name or 'one'} of {schedule.steps} "
-            f"on {schedule.base}: multipliers of other bases do not compare, use base='constant', where rates do"
+            f"expected runs of {space.steps:,} steps on the base {base}, got {trace.name or 'one'} of "
+            f"{schedule.steps:,} on {schedule.base}: multipliers of other bases do not compare, use base='constant', "
+            "where rates do"
         )
     return schedule
 

@@ -41,7 +41,9 @@ class Space:
 
     def __post_init__(self) -> None:
         if not 1 <= self.intervals <= self.steps:
-            raise InputError(f"intervals must lie between 1 and the {self.steps} steps of a run, got {self.intervals}")
+            raise InputError(
+                f"intervals must lie between 1 and the {self.steps:,} steps of a run, got {self.intervals}"
+            )
 
     @property
     def change_points(self) -> Int[np.ndarray, "points"]:

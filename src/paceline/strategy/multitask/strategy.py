@@ -208,8 +208,8 @@ class MultiTask(Strategy):
         late = [fork for fork in history.alive if fork.trace is not None and fork.trace.steps[0] >= end]
         if late and late[0].trace is not None:
             raise InputError(
-                f"run {late[0].id}: expected a value before step {end}, where the first interval ends, got the first "
-                f"at step {late[0].trace.steps[0]}: observe more often (every=), in a study of its own"
+                f"run {late[0].id}: expected a value before step {end:,}, where the first interval ends, got the first "
+                f"at step {late[0].trace.steps[0]:,}: observe more often (every=), in a study of its own"
             )
 
     def joined(self, made: Sequence[Trace], objective: Objective) -> list[Trace]:

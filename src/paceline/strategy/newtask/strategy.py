@@ -125,8 +125,8 @@ class NewTask(Strategy):
         longest = int(np.diff(self.space.change_points).max())
         if goal.steps != self.space.steps:
             raise InputError(
-                f"the family's runs take {self.space.steps} steps, got steps={goal.steps}: leave steps= out, or make a "
-                "family of that length"
+                f"the family's runs take {self.space.steps:,} steps, got steps={goal.steps}: leave steps= out, or make "
+                "a family of that length"
             )
         return goal.steps * self.forks + (longest if self.forks == 1 else 0)
 
@@ -178,7 +178,7 @@ class NewTask(Strategy):
             proposals.append(self._proposal(history, k, best.fork, x, new=i > 0, number=i))
             rate, below = proposals[-1].schedule.multipliers[-1], "held below " if held else ""
             reasons.append(
-                f"fork {proposals[-1].fork} runs to step {points[k + 1]} at {rate:.3g}, {below}the first of "
+                f"fork {proposals[-1].fork} runs to step {points[k + 1]:,} at {rate:.3g}, {below}the first of "
                 f"{', '.join(f'{r:.3g}' for r in self.space.lr_range.from_unit(np.array(plan.x[k - since :])))}: "
                 f"the best {alpha:.2g}-quantile of the final value, {plan.value:.6g}"
             )

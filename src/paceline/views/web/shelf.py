@@ -1,14 +1,13 @@
 """The studies that are served: those in the folders that were given, by names that cannot mean anything else."""
 
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import InputError
+from paceline.study.folders import studies_below
 from paceline.views.web.followed import Followed
 
-DEPTH = 5  # folders below a given one that are looked through
 MOST_HELD = 12_000  # events in memory, of all studies; those looked at longest ago are read again when wanted
 
 
@@ -35,7 +34,7 @@ class Shelf:
         with self._lock:
             found = dict[str, Path]()
             for given in self._given:
-                for folder in _studies_below(given):
+                for folder in studies_below(given):
                     if folder in found.values():
                         continue
                     name = given.name if folder == given else folder.relative_to(given).as_posix()
@@ -61,34 +60,6 @@ class Shelf:
                     break
                 held -= self._studies[path].held
                 self._studies[path].release()
-
-
-def _studies_below(given: Path) -> list[Path]:
-    """Study folders at or below one, without following links out of it."""
-    found, level = list[Path](), [given]
-    for _ in range(DEPTH):
-        deeper = list[Path]()
-        for folder in level:
-            if _is_study(folder):
-                found.append(folder)
-            else:
-                deeper += _folders_in(folder)
-        level = deeper
-    return sorted(found)
-
-
-def _is_study(folder: Path) -> bool:
-    """Whether it is one, whose journal lies in it: a link may lead anywhere."""
-    journal = folder / "journal.jsonl"
-    return (folder / "study.json").is_file() and not journal.is_symlink()
-
-
-def _folders_in(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-    except OSError:
-        return []
 
 
 def _written(folder: Path) -> float:
