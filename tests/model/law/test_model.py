@@ -234,7 +234,7 @@ def test_what_cannot_be_asked() -> None:
         TraceModel.fit([run], mean="nonsense")  # pyright: ignore
     with pytest.raises(InputError, match="at least one finite value after the first step, got none in 1 run"):
         LawModel.fit([Trace(np.array([0]), np.array([1.0]), UNSEEN)])
-    with pytest.raises(InputError, match="steps to forecast must increase and lie at or after step 1000"):
+    with pytest.raises(InputError, match="steps to forecast must increase and lie at or after step 1,000"):
         model.forecast(UNSEEN, [500], start=run)
     with pytest.raises(InputError, match="steps to forecast must increase"):
         model.forecast(UNSEEN, [500, 400])
