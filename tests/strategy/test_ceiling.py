@@ -1,4 +1,4 @@
-"""How high the next rate of a new task may be; the tasks are those of `test_newtask`."""
+"""How high the next rate of a new task may be."""
 
 from dataclasses import replace
 
@@ -9,19 +9,9 @@ from paceline import Trace, TraceModel, Tuner
 from paceline.strategy import NewTask
 from paceline.strategy.newtask.ceiling import Ceiling, beyond, ceiling_of
 from paceline.traces import Schedule
-from tests.strategy.test_newtask import FAMILY, SMALL, SPACE, STEPS, known_runs, run, values
+from tests.strategy.made_family import FAMILY, SMALL, SPACE, STEPS, run, values
 
 BEFORE = Schedule(SPACE.lr_range.from_unit(np.array([0.6, 0.4])), [0, 20, 40], 60)
-
-
-@pytest.fixture(scope="module")
-def known() -> tuple[Trace, ...]:
-    return known_runs()
-
-
-@pytest.fixture(scope="module")
-def model(known: tuple[Trace, ...]) -> TraceModel:
-    return FAMILY.fit(known)
 
 
 def test_what_a_rate_is_held_to() -> None:

@@ -1,10 +1,6 @@
-"""A new task of a known family: the share due to its place, the best rest, the strategy by hand, and its limits.
-
-The tasks are made: within an interval at x the loss falls by 1 - 1.5 (x - best)^2, and tasks differ in `best`.
-"""
+"""A new task of a known family: the share due to its place, the best rest, the strategy by hand, and its limits."""
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,47 +12,13 @@ from paceline import Trace, TraceModel, Tuner
 from paceline.errors import InputError
 from paceline.model.whereabouts import measure_of, unseen
 from paceline.strategy import NewTask, Proposal
-from paceline.strategy.multitask import Family, Space
 from paceline.strategy.newtask import Mixture, Thought, share_due_to_place, whole_intervals
 from paceline.study import Cloned, Decided, Dropped, Failed, Proposed
-from paceline.traces import LearningRateRange, Schedule
-
-SPACE = Space(LearningRateRange(1e-3, 1.0), steps=60, intervals=3)
-BEST = {"slow": 0.2, "middle": 0.5, "fast": 0.8}
-FAMILY = Family(SPACE, tuple(BEST), dims=2, link="signed", order=1, progress=False)
-SMALL = Thought(places=6, models=2, draws=4, grid=3, sweeps=1, climbs=1)
-STEPS = np.arange(0, 61, 4)
-
-
-def values(schedule: Schedule, best: float, seed: int = 0) -> np.ndarray:
-    """At STEPS."""
-    x = SPACE.lr_range.to_unit(schedule(np.arange(60)))
-    fallen = np.concatenate([[0.0], np.cumsum(1 - 1.5 * (x - best) ** 2) / 20])
-    return 5.0 - fallen[STEPS] + 0.005 * np.random.default_rng(seed).standard_normal(len(STEPS))
-
-
-def run(task: str, best: float, x: Sequence[float], seed: int) -> Trace:
-    schedule = SPACE.schedule(x)
-    return Trace(STEPS, values(schedule, best, seed), schedule, name=f"{task}{seed}", task=task)
+from tests.strategy.made_family import BEST, FAMILY, SMALL, SPACE, STEPS, run, values
 
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-def known_runs() -> tuple[Trace, ...]:
-    x = np.random.default_rng(3).uniform(size=(4, 3))
-    return tuple(run(task, best, x[i].tolist(), i) for task, best in BEST.items() for i in range(4))
-
-
-@pytest.fixture(scope="module")
-def known() -> tuple[Trace, ...]:
-    return known_runs()
-
-
-@pytest.fixture(scope="module")
-def model(known: tuple[Trace, ...]) -> TraceModel:
-    return FAMILY.fit(known)
 
 
 @pytest.fixture(scope="module")
