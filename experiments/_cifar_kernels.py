@@ -37,6 +37,18 @@ def _line(sums, gamma, beta, channels, n, size: constexpr):
 
 
 @triton.jit
+def _normal(y, mean, inverse):
+    """Values with mean 0 and standard deviation 1."""
+    return (y.to(tl.float32) - mean[None, :]) * inverse[None, :]
+
+
+@triton.jit
+def _rectified(y, here, slope, offset):
+    """relu(norm(y)) where there are pixels, 0 around them."""
+    return tl.where(here, tl.maximum(y.to(tl.float32) * slope[None, :] + offset[None, :], 0.0), 0.0).to(y.dtype)
+
+
+@triton.jit
 def _place(pixels, height: constexpr, width: constexpr):
     """Image, row and column of pixels."""
     return pixels // (height * width), pixels // width % height, pixels % width
@@ -68,8 +80,7 @@ def _convolve(
         at = (image * height * stride + r) * width * stride + c
         part = tl.load(x + at[:, None] * c_in + inside[None, :], mask=here, other=0.0)
         if normed:
-            lined = tl.maximum(part.to(tl.float32) * slope[None, :] + offset[None, :], 0.0)
-            part = tl.where(here, lined, 0.0).to(x.dtype.element_ty)
+            part = _rectified(part, here, slope, offset)
         weights = tl.load(w + outside[None, :] * (9 * c_in) + tap * c_in + inside[:, None])
         total = tl.dot(part, weights.to(part.dtype), total)
     rounded = total.to(y.dtype.element_ty)
@@ -122,8 +133,7 @@ def _cut(given, out, y, g, sums, found, n, size: constexpr, tile: constexpr):
     slope = tl.where(tl.load(out + here) > 0, tl.load(given + here), 0.0)
     tl.store(g + here, slope)
     values = slope.to(tl.float32)
-    normal = (tl.load(y + here).to(tl.float32) - mean[None, :]) * inverse[None, :]
-    _sum(values, values * normal, found, channels, size)
+    _sum(values, values * _normal(tl.load(y + here), mean, inverse), found, channels, size)
 
 
 @triton.jit
@@ -134,8 +144,8 @@ def _denormalise(g, y, to, sums, gamma, found, n, size: constexpr, tile: constex
     mean, inverse = _moments(sums, channels, n, size)
     slope = tl.load(gamma + channels) * inverse
     plain, normal = tl.load(found + channels) / n, tl.load(found + size + channels) / n
-    position = (tl.load(y + here).to(tl.float32) - mean[None, :]) * inverse[None, :]
-    left = tl.load(g + here).to(tl.float32) - plain[None, :] - position * normal[None, :]
+    along = _normal(tl.load(y + here), mean, inverse) * normal[None, :]
+    left = tl.load(g + here).to(tl.float32) - plain[None, :] - along
     tl.store(to + here, (slope[None, :] * left).to(to.dtype.element_ty))
 
 
@@ -171,7 +181,7 @@ def _back(
         rounded = tl.where(y * slope[None, :] + offset[None, :] > 0, total, 0.0).to(to.dtype.element_ty)
         tl.store(to + here, rounded)
         values = rounded.to(tl.float32)
-        _sum(values, values * (y - mean[None, :]) * inverse[None, :], found, inside, c_in)
+        _sum(values, values * _normal(y, mean, inverse), found, inside, c_in)
     else:
         if stride == 1:
             way = tl.load(beside + here)
@@ -208,8 +218,7 @@ def _weigh(
         at = (image[:, None] * height * stride + r) * width * stride + c
         part = tl.load(x + at * c_in + inside[None, :], mask=here, other=0.0)
         if normed:
-            lined = tl.maximum(part.to(tl.float32) * slope[None, :] + offset[None, :], 0.0)
-            part = tl.where(here, lined, 0.0).to(x.dtype.element_ty)
+            part = _rectified(part, here, slope, offset)
         slopes = tl.load(g + pixels[:, None] * c_out + outside[None, :])
         total = tl.dot(tl.trans(part), slopes, total)
     at = outside[None, :] * (9 * c_in) + line * 3 * c_in + wide[:, None]

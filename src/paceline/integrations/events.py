@@ -127,15 +127,20 @@ def lines(write: Callable[[str], None] = print) -> OnEvent:
     Args:
         write: told each line.
     """
+    teller = Teller()
 
     def heard(event: Event) -> None:
-        if isinstance(event, Decided):
-            for reason in event.reasons:
-                write(f"step {event.step:,}: {reason}")
-        elif isinstance(event, Failed):
-            write(f"step {event.step:,}: fork {event.fork} failed: {event.reason}")
+        if isinstance(event, Decided | Failed):
+            for told in teller.told(event):
+                if told.words:
+                    write(_dated(told))
 
     return heard
+
+
+def _dated(told: Told) -> str:
+    """Words in a line, with their step."""
+    return f"step {told.step:,}: {told.words}"
 
 
 def tensorboard(folder: "str | Path", *, study: "str | Path | None" = None) -> Log:
@@ -202,7 +207,7 @@ class _MLflow(Writer):
         ]
         for begin in range(0, len(metrics), 1000):  # as many as one call may hold
             self.client.log_batch(self.run, metrics=metrics[begin : begin + 1000])
-        self.decisions += [f"step {line.step:,}: {line.words}" for line in told if line.words]
+        self.decisions += [_dated(line) for line in told if line.words]
 
     def close(self) -> None:
         self.client.log_text(self.run, "\n".join(self.decisions), "decisions.txt")

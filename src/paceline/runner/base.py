@@ -11,7 +11,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
-from paceline.traces.trace import is_sound
+from paceline.traces.trace import is_sound, why_unsound
 from paceline.training import Training
 from paceline.training.protocol import by_weights
 
@@ -80,7 +80,7 @@ class Noted:
         for of, number in values.items():
             self._columns.setdefault(of, []).append(float(number))
         sound = is_sound(np.array([float(number) for number in values.values()])).all()
-        return "" if sound else f"the value at step {step:,} is not finite"  # further steps would be wasted
+        return "" if sound else why_unsound(step)  # further steps would be wasted
 
     def report(self, fork: int, failure: str) -> Report:
         """What it came to."""

@@ -17,6 +17,7 @@ from paceline.study import Created, Decided, Event, Failed, Journal, Observed, S
 from paceline.study.known import digest, write_known
 from paceline.study.study import read_settings, write_settings
 from paceline.traces import LearningRateRange, Objective, Trace
+from paceline.traces.trace import why_unsound
 from paceline.tuner.progress import Progress, consequences, is_whole
 from paceline.tuner.reports import Columns, Values, checked, first_bad
 from paceline.tuner.result import Result, remark
@@ -110,7 +111,7 @@ class Tuner:
         at, columns = self._checked(proposal, steps, values)
         bad = first_bad(at, columns)
         if bad is not None:
-            self.fail(proposal, f"the value at step {bad:,} is not finite", at, columns)
+            self.fail(proposal, why_unsound(bad), at, columns)
             return
         self._report(Observed(proposal.fork, proposal.start, proposal.stop, at, columns))
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.study import Decided, Dropped, Event, Failed, Observed
+from paceline.study.study import checkpoint_path
 from paceline.views.data import ForkView, StudyView, bands_of
 from paceline.views.family import family_in_words, family_result, run_lines
 from paceline.views.words import band_in_words, bound_in_words, cost_in_words, number, schedule_in_words, share
@@ -94,7 +95,7 @@ def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]"
     values = ", ".join(f"{number(value)} ({of} weights)" for of, value in best.last.items())
     if view.finished is None:
         return [f"not over: {share(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
-    kept = path / "checkpoints" / f"{best.fork}-{best.step}.pt"  # not where forks were driven by hand, or by Ray Tune
+    kept = checkpoint_path(path, best.fork, best.step)  # not where forks were driven by hand, or by Ray Tune
     state = f"its checkpoint: {kept}" if kept.exists() else "no checkpoint is kept here"
     return [
         f"fork {best.fork} ended best: {values}",
