@@ -48,11 +48,11 @@ class Block(nn.Module):
         return torch.relu(x + y)
 
 
-def resnet(depth: int, seed: int, block: type[Block] = Block) -> nn.Sequential:
+def resnet(depth: int, seed: int) -> nn.Sequential:
     """ResNet-20, -56, ...: three stages of (depth - 2) / 6 blocks with 16, 32 and 64 channels."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         sizes = [16] * ((depth - 2) // 6 + 1) + [32] * ((depth - 2) // 6) + [64] * ((depth - 2) // 6)
-        blocks = [block(a, b) for a, b in pairwise(sizes)]
+        blocks = [Block(a, b) for a, b in pairwise(sizes)]
         stem = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
         return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))

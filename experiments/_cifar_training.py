@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from benchmarks._cifar import Block, cifar10, resnet
+from benchmarks._cifar import cifar10, resnet
+from experiments._cifar_kernels import FusedNetwork
 from paceline.training import DeviceBatches, TorchTraining
 
 BATCH, HELD_OUT, PENALTY = 128, 5_000, 1e-4
@@ -53,9 +54,9 @@ def data(device: str) -> Data:
     return Data(images.part(0, n), images.part(n, len(y)), test)
 
 
-def network(depth: int, seed: int, block: type[Block] = Block) -> nn.Module:
+def network(depth: int, seed: int) -> nn.Sequential:
     """A residual network with the start values of the Keras example: normal, by the number of inputs (He et al.)."""
-    model = resnet(depth, seed, block)
+    model = resnet(depth, seed)
     generator = torch.Generator().manual_seed(seed)
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -73,6 +74,8 @@ def logits(model: nn.Module, x: Tensor) -> Tensor:
 
 def loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Cross-entropy; the penalty is the optimiser's."""
+    if isinstance(model, FusedNetwork) and model.training:
+        return model.loss(*batch)
     return nn.functional.cross_entropy(logits(model, batch[0]), batch[1])
 
 
@@ -94,12 +97,10 @@ def observed(trace: str, given: Data) -> "Callable[[nn.Module], Tensor] | None":
 
 def training(given: Data, depth: int, seed: int, trace: str, every: int) -> TorchTraining:
     """One run; `trace` is one of `TRACES`."""
-    block = Block
+    model = network(depth, seed)
     if given.train.x.is_cuda:
-        from experiments._cifar_kernels import FusedBlock  # wants Triton
-
-        block = FusedBlock
-    model = network(depth, seed, block).to(given.train.x.device, memory_format=torch.channels_last)
+        model = FusedNetwork(*model)
+    model = model.to(given.train.x.device, memory_format=torch.channels_last)
     kernels = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     held = {id(kernel) for kernel in kernels}
     others = [p for p in model.parameters() if id(p) not in held]

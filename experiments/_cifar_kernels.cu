@@ -1,0 +1,666 @@
+// A training step of the residual networks on CIFAR-10 in four launches a block, forward and backward together.
+//
+// A program has whole images in shared memory, with a border of zeros. Normalisation, rectifier and the way around a
+// block are part of loading them, sums for the next normalisation part of writing; the gradients at a convolution's
+// input and at its weights come from one reading of both. Activations are bf16, (pixels, channels) in memory; weights
+// (outside, row, column, inside) and all sums are float32. Products are those of the tensor cores (mma, 16 x 8 x 16).
+// y is what a convolution gives, norm(y) what its normalisation makes of it.
+
+#include <stdint.h>
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#define SHARED_MEMORY(name) extern __shared__ uint4 name[]
+#define LAUNCH(kernel, programs, threads, bytes, stream, given) kernel<<<programs, threads, bytes, stream>>>(given)
+#else
+#include "cuda_on_host.h"  // the tests': the same programs without a GPU
+#endif
+
+constexpr int THREADS = 256, WARPS = 8;
+constexpr float EPS = 1e-5f, MOMENTUM = 0.1f;  // of the normalisation, as in torch
+using Half = uint16_t;                         // a bf16 in memory
+using Pair = uint32_t;                         // two of them, the first in the low half
+using Sum = unsigned long long;                // in units of 1 / UNIT: the same in whatever order programs add to it,
+constexpr float UNIT = 1048576.0f;             // so that a step always opens the same rectifiers
+
+struct Norm {
+    const Sum *sums;  // of y and of its squares over all pixels
+    const float *gamma, *beta;
+    float *mean, *variance;  // running ones
+};
+
+struct Forward {  // y of one convolution, and of the next one: to = w * relu(norm(y) + skip)
+    const float *x;  // images in place of y, for the first convolution
+    int channel_step, pixel_step;
+    const Half *y;
+    Norm norm;
+    const Half *skip;  // none inside a block
+    Half *out;         // where its input goes, if anybody needs it
+    const float *w;
+    Half *to;
+    Sum *sums;
+    int images, across, evaluating;  // across: skip has half the channels and twice the side
+};
+
+struct Head {
+    const Half *y;
+    Norm norm;
+    const Half *skip;
+    const float *w, *b;
+    const int64_t *labels;
+    float *loss, *logits, *to_w, *to_b;
+    Half *g;
+    float *found;
+    int images, across, evaluating;
+};
+
+struct Backward {
+    const Half *g, *y;  // the gradient at norm(y), where y = w * input
+    Norm norm;
+    const float *found;  // sums of g, and of g times norm(y) before gamma and beta
+    const float *x;
+    int channel_step, pixel_step;
+    const Half *input;  // relu(norm(under)) if none is given
+    const Half *under;  // y of the convolution before, and what is found at its norm
+    Norm below;
+    float *below_found;
+    const Half *around;  // the gradient that comes around the block
+    const float *w;
+    float *to_w;
+    Half *to;  // the gradient at norm(under)
+    int images, across;
+};
+
+#ifdef __CUDACC__
+__device__ __forceinline__ Pair pair(float first, float second) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<const Pair *>(&both);
+}
+
+template <bool TRANSPOSED>
+__device__ __forceinline__ void load_matrices(Pair (&to)[4], const Half *row) {
+    const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+    if constexpr (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+
+__device__ __forceinline__ void multiply(float (&d)[4], const Pair (&a)[4], Pair b0, Pair b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+
+__device__ __forceinline__ float low(Pair both) { return __uint_as_float(both << 16); }
+__device__ __forceinline__ float high(Pair both) { return __uint_as_float(both & 0xffff0000u); }
+
+// Eight channels of a pixel as numbers, and back.
+__device__ __forceinline__ void unpack(const uint4 &eight, float (&to)[8]) {
+    const Pair pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[2 * i] = low(pairs[i]), to[2 * i + 1] = high(pairs[i]);
+}
+
+__device__ __forceinline__ uint4 packed(const float (&from)[8]) {
+    return make_uint4(pair(from[0], from[1]), pair(from[2], from[3]), pair(from[4], from[5]), pair(from[6], from[7]));
+}
+
+__device__ __forceinline__ uint4 eight(const Half *from) { return __ldg(reinterpret_cast<const uint4 *>(from)); }
+
+// Where eight channels of a pixel are in shared memory: swapped such that those of eight neighbours share no bank.
+template <int C>
+__device__ __forceinline__ int place(int pixel, int chunk) {
+    constexpr int shift = C == 16 ? 2 : C == 32 ? 1 : 0;
+    return pixel * C + ((chunk ^ ((pixel >> shift) & (C / 8 - 1))) << 3);
+}
+
+// Pixels of images of side H are numbered in a row; their place among those with a border, at a stride.
+template <int H, int SIDE, int STRIDE>
+__device__ __forceinline__ int bordered(int pixel) {
+    const int image = pixel / (H * H), rest = pixel % (H * H);
+    return image * SIDE * SIDE + (rest / H) * STRIDE * SIDE + rest % H * STRIDE;
+}
+
+__device__ __forceinline__ float average(Sum sum, float n) {
+    return static_cast<float>(static_cast<long long>(sum)) / (UNIT * n);
+}
+
+__device__ __forceinline__ void moments(const Norm &norm, int c, int channels, float n, bool evaluating, float &mean,
+                                        float &inverse) {
+    mean = evaluating ? norm.mean[c] : average(norm.sums[c], n);
+    const float spread = evaluating ? norm.variance[c] : average(norm.sums[channels + c], n) - mean * mean;
+    inverse = rsqrtf(fmaxf(spread, 0.0f) + EPS);
+}
+
+// Slope and offset of a normalisation, one thread a channel; the first program moves the running moments.
+template <int C>
+__device__ __forceinline__ void lines(const Norm &norm, float n, bool evaluating, float *slope, float *offset) {
+    const int c = threadIdx.x;
+    if (c >= C) return;
+    float mean, inverse;
+    moments(norm, c, C, n, evaluating, mean, inverse);
+    slope[c] = norm.gamma[c] * inverse;
+    offset[c] = norm.beta[c] - mean * slope[c];
+    if (blockIdx.x == 0 && !evaluating) {
+        const float spread = (average(norm.sums[C + c], n) - mean * mean) * (n / (n - 1.0f));
+        norm.mean[c] += MOMENTUM * (mean - norm.mean[c]);
+        norm.variance[c] += MOMENTUM * (spread - norm.variance[c]);
+    }
+}
+
+__device__ __forceinline__ void clear(void *memory, int bytes) {
+    for (int i = threadIdx.x; i < bytes / 16; i += THREADS)
+        reinterpret_cast<uint4 *>(memory)[i] = make_uint4(0, 0, 0, 0);
+}
+
+// Kernels as bf16, rows of 9 CI and 8 more, so that rows share no bank; with images, only three channels are there.
+template <int CI, int CO>
+__device__ __forceinline__ void load_kernels(const float *w, Half *to, bool three) {
+    constexpr int ROW = 9 * CI + 8, PART = 8;
+    if (three) {
+        for (int i = threadIdx.x; i < CO * ROW / 2; i += THREADS) reinterpret_cast<Pair *>(to)[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < CO * 27; i += THREADS)
+            to[i / 27 * ROW + i % 27 / 3 * CI + i % 3] = static_cast<Half>(pair(w[i], 0.0f));
+        return;
+    }
+    constexpr int COUNT = CO * 9 * CI / 4;
+    for (int base = threadIdx.x; base < COUNT; base += THREADS * PART) {
+        float4 parts[PART];
+#pragma unroll
+        for (int u = 0; u < PART; ++u)
+            if (base + u * THREADS < COUNT) parts[u] = __ldg(reinterpret_cast<const float4 *>(w) + base + u * THREADS);
+#pragma unroll
+        for (int u = 0; u < PART; ++u) {
+            const int i = 4 * (base + u * THREADS);
+            if (i >= 4 * COUNT) break;
+            const uint2 four = make_uint2(pair(parts[u].x, parts[u].y), pair(parts[u].z, parts[u].w));
+            *reinterpret_cast<uint2 *>(to + i / (9 * CI) * ROW + i % (9 * CI)) = four;
+        }
+    }
+}
+
+// The images of the first convolution, of which three of sixteen channels are there.
+template <int CI, int H, int IMG>
+__device__ __forceinline__ void load_images(const float *x, int channel_step, int pixel_step, Half *image) {
+    for (int i = threadIdx.x; i < IMG * H * H; i += THREADS) {
+        const int number = blockIdx.x * IMG + i / (H * H);
+        const float *from = x + static_cast<int64_t>(number) * 3 * H * H + i % (H * H) * pixel_step;
+        const Pair first = pair(from[0], from[channel_step]), second = pair(from[2 * channel_step], 0.0f);
+        const int pixel = bordered<H, H + 2, 1>(i) + H + 3;
+        *reinterpret_cast<uint4 *>(image + place<CI>(pixel, 0)) = make_uint4(first, second, 0, 0);
+    }
+}
+
+// Eight channels of what comes around a block at a pixel of its output: of its input, where sizes differ every other
+// pixel and half the channels of it.
+template <int C, int H>
+__device__ __forceinline__ uint4 way(const Half *skip, int pixel, int chunk, bool across) {
+    if (!across) return eight(skip + static_cast<int64_t>(pixel) * C + chunk * 8);
+    const int from = chunk - C / 32;
+    if (from < 0 || from >= C / 16) return make_uint4(0, 0, 0, 0);
+    const int image = pixel / (H * H), row = pixel / H % H, column = pixel % H;
+    const int at = (image * 2 * H + 2 * row) * 2 * H + 2 * column;
+    return eight(skip + static_cast<int64_t>(at) * (C / 2) + from * 8);
+}
+
+__device__ __forceinline__ void add(float *to, float value) { atomicAdd(to, value); }
+__device__ __forceinline__ void add(Sum *to, float value) { atomicAdd(to, static_cast<Sum>(llrintf(value * UNIT))); }
+__device__ __forceinline__ float rectified(float value) { return value < 0.0f ? 0.0f : value; }  // no number stays none
+
+// Sums over the rows of a warp's tiles, then over warps, then over programs. Each thread has two columns of a tile.
+template <int NT, typename Total>
+__device__ __forceinline__ void add_sums(float (&sums)[NT][2], float (&others)[NT][2], float *room, Total *to) {
+    constexpr int C = 8 * NT;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+    for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+#pragma unroll
+            for (int apart = 4; apart < 32; apart *= 2) {
+                sums[nt][i] += __shfl_xor_sync(0xffffffffu, sums[nt][i], apart);
+                others[nt][i] += __shfl_xor_sync(0xffffffffu, others[nt][i], apart);
+            }
+            if (lane < 4) {
+                room[warp * 2 * C + nt * 8 + lane * 2 + i] = sums[nt][i];
+                room[warp * 2 * C + C + nt * 8 + lane * 2 + i] = others[nt][i];
+            }
+        }
+    __syncthreads();
+    if (threadIdx.x < 2 * C) {
+        float total = 0.0f;
+        for (int w = 0; w < WARPS; ++w) total += room[w * 2 * C + threadIdx.x];
+        add(to + threadIdx.x, total);
+    }
+}
+
+// Rows of tiles that a warp multiplies: (pixels, taps x channels) in shared memory times kernels.
+// Forward: pixels at a stride, shifted by the tap. Backward: shifted the other way, and kernels transposed.
+template <int CI, int CO, int SIDE, int MT, int NT, bool BACKWARD>
+__device__ __forceinline__ void convolved(float (&total)[MT][NT][4], const int (&pixels)[MT], const Half *image,
+                                          const Half *kernels) {
+    constexpr int ROW = 9 * CI + 8, K = BACKWARD ? CO : CI;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) total[mt][nt][i] = 0.0f;
+#pragma unroll 3
+    for (int tap = 0; tap < 9; ++tap) {
+        const int shift = BACKWARD ? (2 - tap / 3) * SIDE + 2 - tap % 3 : tap / 3 * SIDE + tap % 3;
+#pragma unroll
+        for (int k = 0; k < K; k += 16) {
+            Pair b[NT / 2][4];
+#pragma unroll
+            for (int j = 0; j < NT / 2; ++j) {
+                const int n = (2 * j + lane / 16) * 8, part = k + lane / 8 % 2 * 8;
+                if constexpr (BACKWARD)
+                    load_matrices<true>(b[j], kernels + (part + lane % 8) * ROW + tap * CI + n);
+                else
+                    load_matrices<false>(b[j], kernels + (n + lane % 8) * ROW + tap * CI + part);
+            }
+#pragma unroll
+            for (int mt = 0; mt < MT; ++mt) {
+                Pair a[4];
+                load_matrices<false>(a, image + place<K>(pixels[mt] + shift, k / 8 + lane / 16));
+#pragma unroll
+                for (int nt = 0; nt < NT; ++nt)
+                    multiply(total[mt][nt], a, b[nt / 2][nt % 2 * 2], b[nt / 2][nt % 2 * 2 + 1]);
+            }
+        }
+    }
+}
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+struct ForwardRoom {
+    static constexpr int IMAGE = IMG * (H + 2) * (H + 2) * CI, KERNELS = CO * (9 * CI + 8);
+    static constexpr int BYTES = 2 * (IMAGE + KERNELS) + 4 * (2 * CI + 2 * WARPS * CO);
+};
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+__global__ void __launch_bounds__(THREADS) convolve(const Forward p) {
+    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * HO * HO / (16 * WARPS), NT = CO / 8, PART = 4;
+    SHARED_MEMORY(memory);
+    Half *image = reinterpret_cast<Half *>(memory), *kernels = image + Room::IMAGE;
+    float *slope = reinterpret_cast<float *>(kernels + Room::KERNELS), *offset = slope + CI, *room = offset + CI;
+    const bool first = p.x != nullptr;
+    clear(image, 2 * Room::IMAGE);
+    load_kernels<CI, CO>(p.w, kernels, first);
+    if (!first) lines<CI>(p.norm, static_cast<float>(p.images) * H * H, p.evaluating, slope, offset);
+    __syncthreads();
+    if (first) {
+        load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
+    } else {
+        const int start = blockIdx.x * IMG * H * H;
+        for (int base = threadIdx.x; base < IMG * H * H * CI / 8; base += THREADS * PART) {
+            uint4 values[PART], ways[PART];
+#pragma unroll
+            for (int u = 0; u < PART; ++u) {
+                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
+                values[u] = eight(p.y + static_cast<int64_t>(start + pixel) * CI + chunk * 8);
+                ways[u] = p.skip ? way<CI, H>(p.skip, start + pixel, chunk, p.across) : make_uint4(0, 0, 0, 0);
+            }
+#pragma unroll
+            for (int u = 0; u < PART; ++u) {
+                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
+                float y[8], around[8];
+                unpack(values[u], y);
+                unpack(ways[u], around);
+#pragma unroll
+                for (int c = 0; c < 8; ++c)
+                    y[c] = rectified(y[c] * slope[chunk * 8 + c] + offset[chunk * 8 + c] + around[c]);
+                const uint4 input = packed(y);
+                *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = input;
+                if (p.out) {
+                    Half *to = p.out + static_cast<int64_t>(start + pixel) * CI + chunk * 8;
+                    *reinterpret_cast<uint4 *>(to) = input;
+                }
+            }
+        }
+    }
+    __syncthreads();
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int pixels[MT];
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<HO, SIDE, STRIDE>((warp * MT + mt) * 16 + lane % 16);
+    float total[MT][NT][4], sums[NT][2] = {}, squares[NT][2] = {};
+    convolved<CI, CO, SIDE, MT, NT, false>(total, pixels, image, kernels);
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int pixel = blockIdx.x * IMG * HO * HO + (warp * MT + mt) * 16 + lane / 4 + half * 8;
+                const Pair both = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
+                *reinterpret_cast<Pair *>(p.to + static_cast<int64_t>(pixel) * CO + nt * 8 + lane % 4 * 2) = both;
+                sums[nt][0] += low(both), squares[nt][0] += low(both) * low(both);
+                sums[nt][1] += high(both), squares[nt][1] += high(both) * high(both);
+            }
+    if (!p.evaluating) add_sums(sums, squares, room, p.sums);
+}
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+struct BackwardRoom {
+    static constexpr int PIXELS = IMG * (H + 2) * (H + 2), KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
+    static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = WARPS / (WM * WN);
+    static constexpr int BYTES =
+        2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * WARPS * CI + (WK > 1 ? SLICE : 0));
+};
+
+// The gradient of one row of each kernel (outside, column, inside): products over pixels, split over warps.
+template <int CI, int CO, int H, int STRIDE, int IMG>
+__device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int row, float *room, float *to, bool three) {
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, MW = Room::MW, STEPS = IMG * HO * HO / 16;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int wm = warp % Room::WM, wn = warp / Room::WM % Room::WN, wk = warp / (Room::WM * Room::WN);
+    float total[MW][6][4] = {};
+    for (int step = wk; step < STEPS; step += Room::WK) {
+        const int left = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 16 * 8 + lane % 8) + SIDE + 1;
+        const int right = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 8 % 2 * 8 + lane % 8) + row * SIDE;
+        Pair a[MW][4];
+#pragma unroll
+        for (int m = 0; m < MW; ++m)
+            load_matrices<true>(a[m], slopes + place<CO>(left, (wm * MW + m) * 2 + lane / 8 % 2));
+#pragma unroll
+        for (int column = 0; column < 3; ++column) {
+            Pair b[4];
+            load_matrices<true>(b, image + place<CI>(right + column, wn * 2 + lane / 16));
+#pragma unroll
+            for (int m = 0; m < MW; ++m) {
+                multiply(total[m][2 * column], a[m], b[0], b[1]);
+                multiply(total[m][2 * column + 1], a[m], b[2], b[3]);
+            }
+        }
+    }
+    for (int turn = 0; turn < Room::WK; ++turn) {
+        if (wk == turn)
+#pragma unroll
+            for (int m = 0; m < MW; ++m)
+#pragma unroll
+                for (int nt = 0; nt < 6; ++nt)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8;
+                        const int inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
+                        const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
+                        if constexpr (Room::WK == 1) {
+                            float *at = to + (outside * 9 + row * 3 + nt / 2) * CI + inside;
+                            atomicAdd(reinterpret_cast<float2 *>(at), two);
+                        } else {
+                            float2 *at = reinterpret_cast<float2 *>(room + (outside * 3 + nt / 2) * CI + inside);
+                            *at = turn ? make_float2(at->x + two.x, at->y + two.y) : two;
+                        }
+                    }
+        if constexpr (Room::WK > 1) __syncthreads();
+    }
+    if constexpr (Room::WK > 1) {
+        if (three) {
+            for (int i = threadIdx.x; i < CO * 9; i += THREADS) {
+                const int outside = i / 9, column = i / 3 % 3, inside = i % 3;
+                atomicAdd(to + (outside * 9 + row * 3 + column) * 3 + inside, room[(outside * 3 + column) * CI + inside]);
+            }
+        } else {
+            for (int i = threadIdx.x; i < Room::SLICE / 4; i += THREADS) {
+                const int outside = 4 * i / (3 * CI), rest = 4 * i % (3 * CI);
+                float4 *at = reinterpret_cast<float4 *>(to + (outside * 9 + row * 3) * CI + rest);
+                atomicAdd(at, reinterpret_cast<const float4 *>(room)[i]);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+__global__ void __launch_bounds__(THREADS) back(const Backward p) {
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * H * H / (16 * WARPS), NT = CI / 8;
+    SHARED_MEMORY(memory);
+    Half *slopes = reinterpret_cast<Half *>(memory), *image = slopes + Room::PIXELS * CO;
+    Half *kernels = image + Room::PIXELS * CI;
+    float *of_g = reinterpret_cast<float *>(kernels + Room::KERNELS), *of_y = of_g + CO, *rest = of_y + CO;
+    float *slope = rest + CO, *offset = slope + CI, *mean = offset + CI, *inverse = mean + CI;
+    float *room = inverse + CI, *slice = room + 2 * WARPS * CI;
+    const bool first = p.x != nullptr;
+    const float n = static_cast<float>(p.images) * HO * HO, below_n = static_cast<float>(p.images) * H * H;
+    clear(memory, 2 * Room::PIXELS * (CI + CO));
+    if (!first) load_kernels<CI, CO>(p.w, kernels, false);
+    const int thread = threadIdx.x;
+    if (thread < CO) {
+        // the gradient at y: gamma inverse (g - mean of g - norm(y) mean of g norm(y)), a line in g and y
+        float m, inv;
+        moments(p.norm, thread, CO, n, false, m, inv);
+        const float scale = p.norm.gamma[thread] * inv, along = p.found[CO + thread] / n;
+        of_g[thread] = scale;
+        of_y[thread] = -scale * inv * along;
+        rest[thread] = scale * (m * inv * along - p.found[thread] / n);
+    }
+    if (thread < CI && !first) {
+        moments(p.below, thread, CI, below_n, false, mean[thread], inverse[thread]);
+        slope[thread] = p.below.gamma[thread] * inverse[thread];
+        offset[thread] = p.below.beta[thread] - mean[thread] * slope[thread];
+    }
+    __syncthreads();
+    {
+        constexpr int COUNT = IMG * HO * HO * CO / 8, PART = COUNT / THREADS < 4 ? COUNT / THREADS : 4;
+        const int start = blockIdx.x * IMG * HO * HO;
+        for (int base = thread; base < COUNT; base += THREADS * PART) {
+            uint4 gs[PART], ys[PART];
+#pragma unroll
+            for (int u = 0; u < PART; ++u) {
+                const int64_t at = static_cast<int64_t>(start) * CO + (base + u * THREADS) * 8;
+                gs[u] = eight(p.g + at);
+                ys[u] = eight(p.y + at);
+            }
+#pragma unroll
+            for (int u = 0; u < PART; ++u) {
+                const int i = base + u * THREADS, pixel = i / (CO / 8), chunk = i % (CO / 8);
+                float g[8], y[8];
+                unpack(gs[u], g);
+                unpack(ys[u], y);
+#pragma unroll
+                for (int c = 0; c < 8; ++c)
+                    g[c] = of_g[chunk * 8 + c] * g[c] + of_y[chunk * 8 + c] * y[c] + rest[chunk * 8 + c];
+                const int at = place<CO>(bordered<HO, SIDE, STRIDE>(pixel) + SIDE + 1, chunk);
+                *reinterpret_cast<uint4 *>(slopes + at) = packed(g);
+            }
+        }
+    }
+    if (first) {
+        load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
+    } else {
+        constexpr int COUNT = IMG * H * H * CI / 8, PART = 4;
+        const int64_t start = static_cast<int64_t>(blockIdx.x) * IMG * H * H * CI;
+        const Half *from = p.input ? p.input : p.under;
+        for (int base = thread; base < COUNT; base += THREADS * PART) {
+            uint4 values[PART];
+#pragma unroll
+            for (int u = 0; u < PART; ++u) values[u] = eight(from + start + (base + u * THREADS) * 8);
+#pragma unroll
+            for (int u = 0; u < PART; ++u) {
+                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
+                if (!p.input) {
+                    float y[8];
+                    unpack(values[u], y);
+#pragma unroll
+                    for (int c = 0; c < 8; ++c)
+                        y[c] = rectified(y[c] * slope[chunk * 8 + c] + offset[chunk * 8 + c]);
+                    values[u] = packed(y);
+                }
+                *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = values[u];
+            }
+        }
+    }
+    __syncthreads();
+
+    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG>(slopes, image, row, slice, p.to_w, first);
+    if (first) return;
+
+    const int warp = thread / 32, lane = thread % 32;
+    int pixels[MT];
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<H, SIDE, 1>((warp * MT + mt) * 16 + lane % 16);
+    float total[MT][NT][4], sums[NT][2] = {}, products[NT][2] = {};
+    convolved<CI, CO, SIDE, MT, NT, true>(total, pixels, slopes, kernels);
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int here = (warp * MT + mt) * 16 + lane / 4 + half * 8;  // among this program's
+            const int pixel = blockIdx.x * IMG * H * H + here, inner = bordered<H, SIDE, 1>(here) + SIDE + 1;
+            const int row = here / H % H, column = here % H;
+#pragma unroll
+            for (int nt = 0; nt < NT; ++nt) {
+                const int c = nt * 8 + lane % 4 * 2;
+                const int64_t at = static_cast<int64_t>(pixel) * CI + c;
+                float one = total[mt][nt][2 * half], two = total[mt][nt][2 * half + 1];
+                if (p.around && !p.across) {
+                    const Pair way = __ldg(reinterpret_cast<const Pair *>(p.around + at));
+                    one += low(way), two += high(way);
+                } else if (p.around && row % 2 == 0 && column % 2 == 0) {
+                    const int image_number = pixel / (H * H);
+                    const int64_t from = (static_cast<int64_t>(image_number) * (H / 2) + row / 2) * (H / 2) + column / 2;
+                    const Pair way = __ldg(reinterpret_cast<const Pair *>(p.around + from * 2 * CI + c + CI / 2));
+                    one += low(way), two += high(way);
+                }
+                const Pair input = *reinterpret_cast<const Pair *>(image + place<CI>(inner, nt) + lane % 4 * 2);
+                const Pair both = pair(low(input) > 0.0f ? one : 0.0f, high(input) > 0.0f ? two : 0.0f);
+                const Pair y = __ldg(reinterpret_cast<const Pair *>(p.under + at));
+                *reinterpret_cast<Pair *>(p.to + at) = both;
+                sums[nt][0] += low(both), products[nt][0] += low(both) * (low(y) - mean[c]) * inverse[c];
+                sums[nt][1] += high(both), products[nt][1] += high(both) * (high(y) - mean[c + 1]) * inverse[c + 1];
+            }
+        }
+    add_sums(sums, products, room, p.below_found);
+}
+
+// Mean over pixels, a linear layer and the cross-entropy of one image; and back to the gradient at norm(y).
+__global__ void __launch_bounds__(THREADS) finish(const Head p) {
+    constexpr int C = 64, H = 8, CLASSES = 10, GROUPS = THREADS / C, EACH = H * H / GROUPS;
+    SHARED_MEMORY(memory);
+    float *slope = reinterpret_cast<float *>(memory), *offset = slope + C, *mean = offset + C, *inverse = mean + C;
+    float *pooled = inverse + C, *parts = pooled + C, *others = parts + THREADS, *scores = others + THREADS;
+    const int thread = threadIdx.x, c = thread % C, group = thread / C;
+    const float n = static_cast<float>(p.images) * H * H;
+    lines<C>(p.norm, n, p.evaluating, slope, offset);
+    if (thread < C && !p.evaluating) moments(p.norm, thread, C, n, false, mean[thread], inverse[thread]);
+    __syncthreads();
+    const int start = blockIdx.x * H * H + group * EACH;
+    float ys[EACH], total = 0.0f;
+    uint32_t alive = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const int pixel = start + i;
+        float skip = 0.0f;
+        if (!p.across) {
+            skip = low(p.skip[static_cast<int64_t>(pixel) * C + c]);
+        } else if (c >= C / 4 && c < 3 * C / 4) {
+            const int64_t at = (static_cast<int64_t>(blockIdx.x) * 2 * H + pixel / H % H * 2) * 2 * H + pixel % H * 2;
+            skip = low(p.skip[at * (C / 2) + c - C / 4]);
+        }
+        ys[i] = low(p.y[static_cast<int64_t>(pixel) * C + c]);
+        const float out = rectified(ys[i] * slope[c] + offset[c] + skip);
+        alive |= static_cast<uint32_t>(out > 0.0f) << i;
+        total += out;
+    }
+    parts[thread] = total;
+    __syncthreads();
+    if (thread < C) {
+        total = 0.0f;
+        for (int i = 0; i < GROUPS; ++i) total += parts[i * C + thread];
+        pooled[thread] = total / (H * H);
+    }
+    __syncthreads();
+    if (thread < CLASSES) {
+        float score = p.b[thread];
+        for (int i = 0; i < C; ++i) score += p.w[thread * C + i] * pooled[i];
+        scores[thread] = score;
+        if (p.evaluating) p.logits[blockIdx.x * CLASSES + thread] = score;
+    }
+    if (p.evaluating) return;
+    __syncthreads();
+    const int label = static_cast<int>(p.labels[blockIdx.x]);
+    float most = scores[0], sum = 0.0f, back = 0.0f;
+    for (int k = 1; k < CLASSES; ++k) most = fmaxf(most, scores[k]);
+    for (int k = 0; k < CLASSES; ++k) sum += expf(scores[k] - most);
+    for (int k = 0; k < CLASSES; ++k) {
+        const float slope_k = (expf(scores[k] - most) / sum - (k == label ? 1.0f : 0.0f)) / p.images;
+        back += slope_k * p.w[k * C + c];
+        if (group == 0) atomicAdd(p.to_w + k * C + c, slope_k * pooled[c]);
+        if (thread == k) atomicAdd(p.to_b + k, slope_k);
+    }
+    if (thread == 0) atomicAdd(p.loss, (logf(sum) + most - scores[label]) / p.images);
+    const Pair g = pair(back / (H * H), 0.0f);
+    float plain = 0.0f, normal = 0.0f;
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const Pair here = alive >> i & 1 ? g : 0;
+        p.g[static_cast<int64_t>(start + i) * C + c] = static_cast<Half>(here);
+        plain += low(here), normal += low(here) * (ys[i] - mean[c]) * inverse[c];
+    }
+    parts[thread] = plain, others[thread] = normal;
+    __syncthreads();
+    if (thread < C) {
+        plain = normal = 0.0f;
+        for (int i = 0; i < GROUPS; ++i) plain += parts[i * C + thread], normal += others[i * C + thread];
+        atomicAdd(p.found + thread, plain);
+        atomicAdd(p.found + C + thread, normal);
+    }
+}
+
+template <typename Given>
+int start(void (*kernel)(Given), const Given &given, int programs, int bytes, cudaStream_t stream) {
+    static void (*known[16])(Given) = {};  // those that were told how much shared memory they have
+    for (auto &one : known) {
+        if (one == kernel) break;
+        if (one) continue;
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        one = kernel;
+        break;
+    }
+    LAUNCH(kernel, programs, THREADS, bytes, stream, given);
+    return static_cast<int>(cudaGetLastError());
+}
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+int start_forward(const Forward &p, cudaStream_t stream) {
+    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
+    return start(convolve<CI, CO, H, STRIDE, IMG>, p, p.images / IMG, Room::BYTES, stream);
+}
+
+template <int CI, int CO, int H, int STRIDE, int IMG>
+int start_backward(const Backward &p, cudaStream_t stream) {
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
+    return start(back<CI, CO, H, STRIDE, IMG>, p, p.images / IMG, Room::BYTES, stream);
+}
+
+extern "C" {
+int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
+    if (outside == 16) return start_forward<16, 16, 32, 1, 1>(*p, stream);
+    if (inside == 16) return start_forward<16, 32, 32, 2, 1>(*p, stream);
+    if (outside == 32) return start_forward<32, 32, 16, 1, 2>(*p, stream);
+    if (inside == 32) return start_forward<32, 64, 16, 2, 2>(*p, stream);
+    return start_forward<64, 64, 8, 1, 4>(*p, stream);
+}
+
+int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
+    if (outside == 16) return start_backward<16, 16, 32, 1, 1>(*p, stream);
+    if (inside == 16) return start_backward<16, 32, 32, 2, 1>(*p, stream);
+    if (outside == 32) return start_backward<32, 32, 16, 1, 1>(*p, stream);
+    if (inside == 32) return start_backward<32, 64, 16, 2, 1>(*p, stream);
+    return start_backward<64, 64, 8, 1, 4>(*p, stream);
+}
+
+int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
+}
