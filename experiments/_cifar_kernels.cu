@@ -20,8 +20,9 @@ constexpr int THREADS = 256, WARPS = 8;
 constexpr float EPS = 1e-5f, MOMENTUM = 0.1f;  // of the normalisation, as in torch
 using Half = uint16_t;                         // a bf16 in memory
 using Pair = uint32_t;                         // two of them, the first in the low half
-using Sum = unsigned long long;                // in units of 1 / UNIT: the same in whatever order programs add to it,
-constexpr float UNIT = 1048576.0f;             // so that a step always opens the same rectifiers
+using Sum = unsigned long long;                // in small units: the same in whatever order programs add to it, so that
+constexpr float FORTH = 1048576.0f;            // a step is the same each time; as many units are 1 on the way forth
+constexpr float BACK = 17592186044416.0f;      // and on the way back
 
 struct Norm {
     const Sum *sums;  // of y and of its squares over all pixels
@@ -36,7 +37,7 @@ struct Forward {  // y of one convolution, and of the next one: to = w * relu(no
     Norm norm;
     const Half *skip;  // none inside a block
     Half *out;         // where its input goes, if anybody needs it
-    const float *w;
+    const Half *w;
     Half *to;
     Sum *sums;
     int images, across, evaluating;  // across: skip has half the channels and twice the side
@@ -50,25 +51,33 @@ struct Head {
     const int64_t *labels;
     float *loss, *logits, *to_w, *to_b;
     Half *g;
-    float *found;
+    Sum *found;
     int images, across, evaluating;
 };
 
 struct Backward {
     const Half *g, *y;  // the gradient at norm(y), where y = w * input
     Norm norm;
-    const float *found;  // sums of g, and of g times norm(y) before gamma and beta
+    const Sum *found;  // sums of g, and of g times norm(y) before gamma and beta
     const float *x;
     int channel_step, pixel_step;
     const Half *input;  // relu(norm(under)) if none is given
     const Half *under;  // y of the convolution before, and what is found at its norm
     Norm below;
-    float *below_found;
+    Sum *below_found;
     const Half *around;  // the gradient that comes around the block
-    const float *w;
-    float *to_w;
+    const Half *w;
+    float *to_w, *to_gamma, *to_beta;
     Half *to;  // the gradient at norm(under)
     int images, across;
+};
+
+constexpr int LAYERS = 64, PARTS = 36;  // convolutions at most, and programs for each
+struct Prepare {
+    const float *from[LAYERS];
+    Half *to[LAYERS];
+    int counts[LAYERS];
+    int layers;
 };
 
 #ifdef __CUDACC__
@@ -94,6 +103,13 @@ __device__ __forceinline__ void multiply(float (&d)[4], const Pair (&a)[4], Pair
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+
+// Sixteen bytes on their way to shared memory, while other things go on; and wait for all of them.
+__device__ __forceinline__ void send(Half *to, const Half *from) {
+    const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+}
+__device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
 __device__ __forceinline__ float low(Pair both) { return __uint_as_float(both << 16); }
@@ -126,14 +142,24 @@ __device__ __forceinline__ int bordered(int pixel) {
     return image * SIDE * SIDE + (rest / H) * STRIDE * SIDE + rest % H * STRIDE;
 }
 
-__device__ __forceinline__ float average(Sum sum, float n) {
-    return static_cast<float>(static_cast<long long>(sum)) / (UNIT * n);
+// Numbers that belong to eight channels, from shared memory.
+__device__ __forceinline__ void take(const float *from, float (&to)[8]) {
+    const float4 one = *reinterpret_cast<const float4 *>(from), two = *reinterpret_cast<const float4 *>(from + 4);
+    to[0] = one.x, to[1] = one.y, to[2] = one.z, to[3] = one.w, to[4] = two.x, to[5] = two.y, to[6] = two.z, to[7] = two.w;
 }
+
+__device__ __forceinline__ float number(Sum sum, float unit) {
+    return static_cast<float>(static_cast<long long>(sum)) / unit;
+}
+__device__ __forceinline__ void add(Sum *to, float value, float unit) {
+    atomicAdd(to, static_cast<Sum>(llrintf(value * unit)));
+}
+__device__ __forceinline__ float rectified(float value) { return value < 0.0f ? 0.0f : value; }  // no number stays none
 
 __device__ __forceinline__ void moments(const Norm &norm, int c, int channels, float n, bool evaluating, float &mean,
                                         float &inverse) {
-    mean = evaluating ? norm.mean[c] : average(norm.sums[c], n);
-    const float spread = evaluating ? norm.variance[c] : average(norm.sums[channels + c], n) - mean * mean;
+    mean = evaluating ? norm.mean[c] : number(norm.sums[c], FORTH) / n;
+    const float spread = evaluating ? norm.variance[c] : number(norm.sums[channels + c], FORTH) / n - mean * mean;
     inverse = rsqrtf(fmaxf(spread, 0.0f) + EPS);
 }
 
@@ -147,42 +173,35 @@ __device__ __forceinline__ void lines(const Norm &norm, float n, bool evaluating
     slope[c] = norm.gamma[c] * inverse;
     offset[c] = norm.beta[c] - mean * slope[c];
     if (blockIdx.x == 0 && !evaluating) {
-        const float spread = (average(norm.sums[C + c], n) - mean * mean) * (n / (n - 1.0f));
+        const float spread = (number(norm.sums[C + c], FORTH) / n - mean * mean) * (n / (n - 1.0f));
         norm.mean[c] += MOMENTUM * (mean - norm.mean[c]);
         norm.variance[c] += MOMENTUM * (spread - norm.variance[c]);
     }
 }
 
-__device__ __forceinline__ void clear(void *memory, int bytes) {
-    for (int i = threadIdx.x; i < bytes / 16; i += THREADS)
-        reinterpret_cast<uint4 *>(memory)[i] = make_uint4(0, 0, 0, 0);
+// Zeros around images; everywhere, if other pixels are not all going to be written.
+template <int C, int SIDE, int IMG>
+__device__ __forceinline__ void clear(Half *image, bool everywhere) {
+    constexpr int CHUNKS = C / 8, BORDER = 4 * SIDE - 4;
+    const int count = IMG * CHUNKS * (everywhere ? SIDE * SIDE : BORDER);
+    for (int i = threadIdx.x; i < count; i += THREADS) {
+        int pixel = i / CHUNKS;
+        if (!everywhere) {
+            const int b = pixel % BORDER, side = b - 2 * SIDE;
+            const int inner = b < SIDE       ? b
+                              : b < 2 * SIDE ? (SIDE - 2) * SIDE + b
+                                             : (1 + side / 2) * SIDE + side % 2 * (SIDE - 1);
+            pixel = pixel / BORDER * SIDE * SIDE + inner;
+        }
+        *reinterpret_cast<uint4 *>(image + place<C>(pixel, i % CHUNKS)) = make_uint4(0, 0, 0, 0);
+    }
 }
 
-// Kernels as bf16, rows of 9 CI and 8 more, so that rows share no bank; with images, only three channels are there.
+// Kernels, in rows of 9 CI and 8 more, so that rows share no bank.
 template <int CI, int CO>
-__device__ __forceinline__ void load_kernels(const float *w, Half *to, bool three) {
-    constexpr int ROW = 9 * CI + 8, PART = 8;
-    if (three) {
-        for (int i = threadIdx.x; i < CO * ROW / 2; i += THREADS) reinterpret_cast<Pair *>(to)[i] = 0;
-        __syncthreads();
-        for (int i = threadIdx.x; i < CO * 27; i += THREADS)
-            to[i / 27 * ROW + i % 27 / 3 * CI + i % 3] = static_cast<Half>(pair(w[i], 0.0f));
-        return;
-    }
-    constexpr int COUNT = CO * 9 * CI / 4;
-    for (int base = threadIdx.x; base < COUNT; base += THREADS * PART) {
-        float4 parts[PART];
-#pragma unroll
-        for (int u = 0; u < PART; ++u)
-            if (base + u * THREADS < COUNT) parts[u] = __ldg(reinterpret_cast<const float4 *>(w) + base + u * THREADS);
-#pragma unroll
-        for (int u = 0; u < PART; ++u) {
-            const int i = 4 * (base + u * THREADS);
-            if (i >= 4 * COUNT) break;
-            const uint2 four = make_uint2(pair(parts[u].x, parts[u].y), pair(parts[u].z, parts[u].w));
-            *reinterpret_cast<uint2 *>(to + i / (9 * CI) * ROW + i % (9 * CI)) = four;
-        }
-    }
+__device__ __forceinline__ void send_kernels(const Half *w, Half *to) {
+    for (int i = threadIdx.x; i < CO * 9 * CI / 8; i += THREADS)
+        send(to + 8 * i / (9 * CI) * (9 * CI + 8) + 8 * i % (9 * CI), w + 8 * i);
 }
 
 // The images of the first convolution, of which three of sixteen channels are there.
@@ -194,6 +213,7 @@ __device__ __forceinline__ void load_images(const float *x, int channel_step, in
         const Pair first = pair(from[0], from[channel_step]), second = pair(from[2 * channel_step], 0.0f);
         const int pixel = bordered<H, H + 2, 1>(i) + H + 3;
         *reinterpret_cast<uint4 *>(image + place<CI>(pixel, 0)) = make_uint4(first, second, 0, 0);
+        *reinterpret_cast<uint4 *>(image + place<CI>(pixel, 1)) = make_uint4(0, 0, 0, 0);
     }
 }
 
@@ -209,34 +229,40 @@ __device__ __forceinline__ uint4 way(const Half *skip, int pixel, int chunk, boo
     return eight(skip + static_cast<int64_t>(at) * (C / 2) + from * 8);
 }
 
-__device__ __forceinline__ void add(float *to, float value) { atomicAdd(to, value); }
-__device__ __forceinline__ void add(Sum *to, float value) { atomicAdd(to, static_cast<Sum>(llrintf(value * UNIT))); }
-__device__ __forceinline__ float rectified(float value) { return value < 0.0f ? 0.0f : value; }  // no number stays none
+// The other way: what a gradient at a block's output gives to a pixel of its input.
+template <int C, int H>
+__device__ __forceinline__ uint4 way_back(const Half *around, int pixel, int chunk, bool across) {
+    if (!around) return make_uint4(0, 0, 0, 0);
+    if (!across) return eight(around + static_cast<int64_t>(pixel) * C + chunk * 8);
+    const int image = pixel / (H * H), row = pixel / H % H, column = pixel % H;
+    if (row % 2 || column % 2) return make_uint4(0, 0, 0, 0);
+    const int at = (image * (H / 2) + row / 2) * (H / 2) + column / 2;
+    return eight(around + static_cast<int64_t>(at) * (2 * C) + (chunk + C / 16) * 8);
+}
 
-// Sums over the rows of a warp's tiles, then over warps, then over programs. Each thread has two columns of a tile.
-template <int NT, typename Total>
-__device__ __forceinline__ void add_sums(float (&sums)[NT][2], float (&others)[NT][2], float *room, Total *to) {
-    constexpr int C = 8 * NT;
+// Sums over the pixels that threads have seen, each of the same eight channels; over warps, then over programs.
+template <int C>
+__device__ __forceinline__ void add_sums(float (&sums)[8], float (&others)[8], float *room, Sum *to, float unit) {
+    constexpr int CHUNKS = C / 8;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
-    for (int nt = 0; nt < NT; ++nt)
+    for (int c = 0; c < 8; ++c) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-#pragma unroll
-            for (int apart = 4; apart < 32; apart *= 2) {
-                sums[nt][i] += __shfl_xor_sync(0xffffffffu, sums[nt][i], apart);
-                others[nt][i] += __shfl_xor_sync(0xffffffffu, others[nt][i], apart);
-            }
-            if (lane < 4) {
-                room[warp * 2 * C + nt * 8 + lane * 2 + i] = sums[nt][i];
-                room[warp * 2 * C + C + nt * 8 + lane * 2 + i] = others[nt][i];
-            }
+        for (int apart = CHUNKS; apart < 32; apart *= 2) {
+            sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], apart);
+            others[c] += __shfl_xor_sync(0xffffffffu, others[c], apart);
         }
+        if (lane < CHUNKS) {
+            room[warp * 2 * C + lane * 8 + c] = sums[c];
+            room[warp * 2 * C + C + lane * 8 + c] = others[c];
+        }
+    }
     __syncthreads();
     if (threadIdx.x < 2 * C) {
         float total = 0.0f;
+#pragma unroll
         for (int w = 0; w < WARPS; ++w) total += room[w * 2 * C + threadIdx.x];
-        add(to + threadIdx.x, total);
+        add(to + threadIdx.x, total, unit);
     }
 }
 
@@ -279,6 +305,22 @@ __device__ __forceinline__ void convolved(float (&total)[MT][NT][4], const int (
     }
 }
 
+// Tiles of a warp as bf16 in shared memory, (pixels, channels), where threads take eight channels at a time from.
+template <int MT, int NT>
+__device__ __forceinline__ void lay_out(const float (&total)[MT][NT][4], Half *to) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+    for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+        for (int nt = 0; nt < NT; ++nt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int pixel = (warp * MT + mt) * 16 + lane / 4 + half * 8;
+                Pair *at = reinterpret_cast<Pair *>(to + place<8 * NT>(pixel, nt) + lane % 4 * 2);
+                *at = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
+            }
+}
+
 template <int CI, int CO, int H, int STRIDE, int IMG>
 struct ForwardRoom {
     static constexpr int IMAGE = IMG * (H + 2) * (H + 2) * CI, KERNELS = CO * (9 * CI + 8);
@@ -286,68 +328,73 @@ struct ForwardRoom {
 };
 
 template <int CI, int CO, int H, int STRIDE, int IMG>
-__global__ void __launch_bounds__(THREADS) convolve(const Forward p) {
+__global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : 2) convolve(const Forward p) {
     using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * HO * HO / (16 * WARPS), NT = CO / 8, PART = 4;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * HO * HO / (16 * WARPS), NT = CO / 8;
     SHARED_MEMORY(memory);
     Half *image = reinterpret_cast<Half *>(memory), *kernels = image + Room::IMAGE;
     float *slope = reinterpret_cast<float *>(kernels + Room::KERNELS), *offset = slope + CI, *room = offset + CI;
-    const bool first = p.x != nullptr;
-    clear(image, 2 * Room::IMAGE);
-    load_kernels<CI, CO>(p.w, kernels, first);
-    if (!first) lines<CI>(p.norm, static_cast<float>(p.images) * H * H, p.evaluating, slope, offset);
-    __syncthreads();
-    if (first) {
+    const int thread = threadIdx.x;
+    send_kernels<CI, CO>(p.w, kernels);
+    clear<CI, SIDE, IMG>(image, false);
+    if (p.x) {
         load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
-        const int start = blockIdx.x * IMG * H * H;
-        for (int base = threadIdx.x; base < IMG * H * H * CI / 8; base += THREADS * PART) {
-            uint4 values[PART], ways[PART];
+        constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / THREADS;
+        const int start = blockIdx.x * IMG * H * H, chunk = thread % CHUNKS;
+        uint4 values[SWEEPS], ways[SWEEPS];
 #pragma unroll
-            for (int u = 0; u < PART; ++u) {
-                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
-                values[u] = eight(p.y + static_cast<int64_t>(start + pixel) * CI + chunk * 8);
-                ways[u] = p.skip ? way<CI, H>(p.skip, start + pixel, chunk, p.across) : make_uint4(0, 0, 0, 0);
-            }
+        for (int u = 0; u < SWEEPS; ++u) {
+            const int pixel = start + (thread + u * THREADS) / CHUNKS;
+            values[u] = eight(p.y + static_cast<int64_t>(pixel) * CI + chunk * 8);
+            ways[u] = p.skip ? way<CI, H>(p.skip, pixel, chunk, p.across) : make_uint4(0, 0, 0, 0);
+        }
+        lines<CI>(p.norm, static_cast<float>(p.images) * H * H, p.evaluating, slope, offset);
+        __syncthreads();
+        float slopes[8], offsets[8];
+        take(slope + chunk * 8, slopes);
+        take(offset + chunk * 8, offsets);
 #pragma unroll
-            for (int u = 0; u < PART; ++u) {
-                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
-                float y[8], around[8];
-                unpack(values[u], y);
-                unpack(ways[u], around);
+        for (int u = 0; u < SWEEPS; ++u) {
+            const int pixel = (thread + u * THREADS) / CHUNKS;
+            float y[8], around[8];
+            unpack(values[u], y);
+            unpack(ways[u], around);
 #pragma unroll
-                for (int c = 0; c < 8; ++c)
-                    y[c] = rectified(y[c] * slope[chunk * 8 + c] + offset[chunk * 8 + c] + around[c]);
-                const uint4 input = packed(y);
-                *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = input;
-                if (p.out) {
-                    Half *to = p.out + static_cast<int64_t>(start + pixel) * CI + chunk * 8;
-                    *reinterpret_cast<uint4 *>(to) = input;
-                }
-            }
+            for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes[c] + offsets[c] + around[c]);
+            const uint4 input = packed(y);
+            *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = input;
+            if (p.out)
+                *reinterpret_cast<uint4 *>(p.out + static_cast<int64_t>(start + pixel) * CI + chunk * 8) = input;
         }
     }
+    arrive();
     __syncthreads();
 
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp = thread / 32, lane = thread % 32;
     int pixels[MT];
 #pragma unroll
     for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<HO, SIDE, STRIDE>((warp * MT + mt) * 16 + lane % 16);
-    float total[MT][NT][4], sums[NT][2] = {}, squares[NT][2] = {};
+    float total[MT][NT][4];
     convolved<CI, CO, SIDE, MT, NT, false>(total, pixels, image, kernels);
+    __syncthreads();
+    lay_out(total, image);
+    __syncthreads();
+    constexpr int CHUNKS = CO / 8, SWEEPS = IMG * HO * HO * CHUNKS / THREADS;
+    const int chunk = thread % CHUNKS;
+    float sums[8] = {}, squares[8] = {};
 #pragma unroll
-    for (int mt = 0; mt < MT; ++mt)
+    for (int u = 0; u < SWEEPS; ++u) {
+        const int pixel = (thread + u * THREADS) / CHUNKS;
+        const uint4 values = *reinterpret_cast<const uint4 *>(image + place<CO>(pixel, chunk));
+        const int64_t at = (static_cast<int64_t>(blockIdx.x) * IMG * HO * HO + pixel) * CO + chunk * 8;
+        *reinterpret_cast<uint4 *>(p.to + at) = values;
+        float y[8];
+        unpack(values, y);
 #pragma unroll
-        for (int nt = 0; nt < NT; ++nt)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int pixel = blockIdx.x * IMG * HO * HO + (warp * MT + mt) * 16 + lane / 4 + half * 8;
-                const Pair both = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
-                *reinterpret_cast<Pair *>(p.to + static_cast<int64_t>(pixel) * CO + nt * 8 + lane % 4 * 2) = both;
-                sums[nt][0] += low(both), squares[nt][0] += low(both) * low(both);
-                sums[nt][1] += high(both), squares[nt][1] += high(both) * high(both);
-            }
-    if (!p.evaluating) add_sums(sums, squares, room, p.sums);
+        for (int c = 0; c < 8; ++c) sums[c] += y[c], squares[c] += y[c] * y[c];
+    }
+    if (!p.evaluating) add_sums<CO>(sums, squares, room, p.sums, FORTH);
 }
 
 template <int CI, int CO, int H, int STRIDE, int IMG>
@@ -355,67 +402,64 @@ struct BackwardRoom {
     static constexpr int PIXELS = IMG * (H + 2) * (H + 2), KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
     static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = WARPS / (WM * WN);
     static constexpr int BYTES =
-        2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * WARPS * CI + (WK > 1 ? SLICE : 0));
+        2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * WARPS * CI + (WK > 1 ? WK * SLICE : 0));
 };
 
 // The gradient of one row of each kernel (outside, column, inside): products over pixels, split over warps.
 template <int CI, int CO, int H, int STRIDE, int IMG>
 __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int row, float *room, float *to, bool three) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, MW = Room::MW, STEPS = IMG * HO * HO / 16;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, MW = Room::MW, STEPS = IMG * HO * HO / 16, WK = Room::WK;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int wm = warp % Room::WM, wn = warp / Room::WM % Room::WN, wk = warp / (Room::WM * Room::WN);
     float total[MW][6][4] = {};
-    for (int step = wk; step < STEPS; step += Room::WK) {
+#pragma unroll 2
+    for (int step = wk; step < STEPS; step += WK) {
         const int left = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 16 * 8 + lane % 8) + SIDE + 1;
         const int right = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 8 % 2 * 8 + lane % 8) + row * SIDE;
-        Pair a[MW][4];
+        Pair a[MW][4], b[3][4];
 #pragma unroll
         for (int m = 0; m < MW; ++m)
             load_matrices<true>(a[m], slopes + place<CO>(left, (wm * MW + m) * 2 + lane / 8 % 2));
 #pragma unroll
-        for (int column = 0; column < 3; ++column) {
-            Pair b[4];
-            load_matrices<true>(b, image + place<CI>(right + column, wn * 2 + lane / 16));
+        for (int column = 0; column < 3; ++column)
+            load_matrices<true>(b[column], image + place<CI>(right + column, wn * 2 + lane / 16));
+#pragma unroll
+        for (int column = 0; column < 3; ++column)
 #pragma unroll
             for (int m = 0; m < MW; ++m) {
-                multiply(total[m][2 * column], a[m], b[0], b[1]);
-                multiply(total[m][2 * column + 1], a[m], b[2], b[3]);
+                multiply(total[m][2 * column], a[m], b[column][0], b[column][1]);
+                multiply(total[m][2 * column + 1], a[m], b[column][2], b[column][3]);
             }
-        }
     }
-    for (int turn = 0; turn < Room::WK; ++turn) {
-        if (wk == turn)
 #pragma unroll
-            for (int m = 0; m < MW; ++m)
+    for (int m = 0; m < MW; ++m)
 #pragma unroll
-                for (int nt = 0; nt < 6; ++nt)
+        for (int nt = 0; nt < 6; ++nt)
 #pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8;
-                        const int inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
-                        const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
-                        if constexpr (Room::WK == 1) {
-                            float *at = to + (outside * 9 + row * 3 + nt / 2) * CI + inside;
-                            atomicAdd(reinterpret_cast<float2 *>(at), two);
-                        } else {
-                            float2 *at = reinterpret_cast<float2 *>(room + (outside * 3 + nt / 2) * CI + inside);
-                            *at = turn ? make_float2(at->x + two.x, at->y + two.y) : two;
-                        }
-                    }
-        if constexpr (Room::WK > 1) __syncthreads();
-    }
-    if constexpr (Room::WK > 1) {
-        if (three) {
-            for (int i = threadIdx.x; i < CO * 9; i += THREADS) {
-                const int outside = i / 9, column = i / 3 % 3, inside = i % 3;
-                atomicAdd(to + (outside * 9 + row * 3 + column) * 3 + inside, room[(outside * 3 + column) * CI + inside]);
+            for (int half = 0; half < 2; ++half) {
+                const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8, inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
+                const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
+                if constexpr (WK == 1)
+                    atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
+                else
+                    *reinterpret_cast<float2 *>(room + wk * Room::SLICE + (outside * 3 + nt / 2) * CI + inside) = two;
             }
-        } else {
-            for (int i = threadIdx.x; i < Room::SLICE / 4; i += THREADS) {
-                const int outside = 4 * i / (3 * CI), rest = 4 * i % (3 * CI);
-                float4 *at = reinterpret_cast<float4 *>(to + (outside * 9 + row * 3) * CI + rest);
-                atomicAdd(at, reinterpret_cast<const float4 *>(room)[i]);
+    if constexpr (WK > 1) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < Room::SLICE / 4; i += THREADS) {
+            float4 four = reinterpret_cast<const float4 *>(room)[i];
+#pragma unroll
+            for (int k = 1; k < WK; ++k) {
+                const float4 more = reinterpret_cast<const float4 *>(room + k * Room::SLICE)[i];
+                four.x += more.x, four.y += more.y, four.z += more.z, four.w += more.w;
+            }
+            const int outside = 4 * i / (3 * CI), rest = 4 * i % (3 * CI);
+            if (!three) {
+                atomicAdd(reinterpret_cast<float4 *>(to + (outside * 9 + row * 3) * CI + rest), four);
+            } else if (rest % CI == 0) {
+                float *at = to + (outside * 9 + row * 3 + rest / CI) * 3;
+                atomicAdd(at, four.x), atomicAdd(at + 1, four.y), atomicAdd(at + 2, four.z);
             }
         }
         __syncthreads();
@@ -423,28 +467,40 @@ __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int
 }
 
 template <int CI, int CO, int H, int STRIDE, int IMG>
-__global__ void __launch_bounds__(THREADS) back(const Backward p) {
+__global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward p) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
     constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * H * H / (16 * WARPS), NT = CI / 8;
+    constexpr int CHUNKS_O = CO / 8, SWEEPS_O = IMG * HO * HO * CHUNKS_O / THREADS;
+    constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / THREADS;
     SHARED_MEMORY(memory);
     Half *slopes = reinterpret_cast<Half *>(memory), *image = slopes + Room::PIXELS * CO;
     Half *kernels = image + Room::PIXELS * CI;
     float *of_g = reinterpret_cast<float *>(kernels + Room::KERNELS), *of_y = of_g + CO, *rest = of_y + CO;
     float *slope = rest + CO, *offset = slope + CI, *mean = offset + CI, *inverse = mean + CI;
-    float *room = inverse + CI, *slice = room + 2 * WARPS * CI;
+    float *room = inverse + CI, *slices = room + 2 * WARPS * CI;
     const bool first = p.x != nullptr;
+    const int thread = threadIdx.x, start = blockIdx.x * IMG * H * H, chunk = thread % CHUNKS;
+    if (!first) send_kernels<CI, CO>(p.w, kernels);
+    uint4 gs[SWEEPS_O], ys[SWEEPS_O];
+#pragma unroll
+    for (int u = 0; u < SWEEPS_O; ++u) {
+        const int64_t at = (static_cast<int64_t>(blockIdx.x) * SWEEPS_O + u) * THREADS + thread;
+        gs[u] = eight(p.g + at * 8);
+        ys[u] = eight(p.y + at * 8);
+    }
+    clear<CO, SIDE, IMG>(slopes, STRIDE > 1);
+    clear<CI, SIDE, IMG>(image, false);
     const float n = static_cast<float>(p.images) * HO * HO, below_n = static_cast<float>(p.images) * H * H;
-    clear(memory, 2 * Room::PIXELS * (CI + CO));
-    if (!first) load_kernels<CI, CO>(p.w, kernels, false);
-    const int thread = threadIdx.x;
     if (thread < CO) {
         // the gradient at y: gamma inverse (g - mean of g - norm(y) mean of g norm(y)), a line in g and y
         float m, inv;
         moments(p.norm, thread, CO, n, false, m, inv);
-        const float scale = p.norm.gamma[thread] * inv, along = p.found[CO + thread] / n;
+        const float scale = p.norm.gamma[thread] * inv;
+        const float plain = number(p.found[thread], BACK), along = number(p.found[CO + thread], BACK);
         of_g[thread] = scale;
-        of_y[thread] = -scale * inv * along;
-        rest[thread] = scale * (m * inv * along - p.found[thread] / n);
+        of_y[thread] = -scale * inv * along / n;
+        rest[thread] = scale * (m * inv * along - plain) / n;
+        if (blockIdx.x == 0) p.to_beta[thread] = plain, p.to_gamma[thread] = along;
     }
     if (thread < CI && !first) {
         moments(p.below, thread, CI, below_n, false, mean[thread], inverse[thread]);
@@ -453,96 +509,90 @@ __global__ void __launch_bounds__(THREADS) back(const Backward p) {
     }
     __syncthreads();
     {
-        constexpr int COUNT = IMG * HO * HO * CO / 8, PART = COUNT / THREADS < 4 ? COUNT / THREADS : 4;
-        const int start = blockIdx.x * IMG * HO * HO;
-        for (int base = thread; base < COUNT; base += THREADS * PART) {
-            uint4 gs[PART], ys[PART];
+        const int outer = thread % CHUNKS_O;
+        float gradients[8], values[8], rests[8];
+        take(of_g + outer * 8, gradients);
+        take(of_y + outer * 8, values);
+        take(rest + outer * 8, rests);
 #pragma unroll
-            for (int u = 0; u < PART; ++u) {
-                const int64_t at = static_cast<int64_t>(start) * CO + (base + u * THREADS) * 8;
-                gs[u] = eight(p.g + at);
-                ys[u] = eight(p.y + at);
-            }
+        for (int u = 0; u < SWEEPS_O; ++u) {
+            const int pixel = (thread + u * THREADS) / CHUNKS_O;
+            float g[8], y[8];
+            unpack(gs[u], g);
+            unpack(ys[u], y);
 #pragma unroll
-            for (int u = 0; u < PART; ++u) {
-                const int i = base + u * THREADS, pixel = i / (CO / 8), chunk = i % (CO / 8);
-                float g[8], y[8];
-                unpack(gs[u], g);
-                unpack(ys[u], y);
-#pragma unroll
-                for (int c = 0; c < 8; ++c)
-                    g[c] = of_g[chunk * 8 + c] * g[c] + of_y[chunk * 8 + c] * y[c] + rest[chunk * 8 + c];
-                const int at = place<CO>(bordered<HO, SIDE, STRIDE>(pixel) + SIDE + 1, chunk);
-                *reinterpret_cast<uint4 *>(slopes + at) = packed(g);
-            }
+            for (int c = 0; c < 8; ++c) g[c] = gradients[c] * g[c] + values[c] * y[c] + rests[c];
+            const int at = place<CO>(bordered<HO, SIDE, STRIDE>(pixel) + SIDE + 1, outer);
+            *reinterpret_cast<uint4 *>(slopes + at) = packed(g);
         }
     }
     if (first) {
         load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
-        constexpr int COUNT = IMG * H * H * CI / 8, PART = 4;
-        const int64_t start = static_cast<int64_t>(blockIdx.x) * IMG * H * H * CI;
-        const Half *from = p.input ? p.input : p.under;
-        for (int base = thread; base < COUNT; base += THREADS * PART) {
-            uint4 values[PART];
+        const Half *from = (p.input ? p.input : p.under) + static_cast<int64_t>(start) * CI;
+        uint4 values[SWEEPS];
 #pragma unroll
-            for (int u = 0; u < PART; ++u) values[u] = eight(from + start + (base + u * THREADS) * 8);
+        for (int u = 0; u < SWEEPS; ++u) values[u] = eight(from + (thread + u * THREADS) * 8);
+        float slopes_in[8], offsets[8];
+        take(slope + chunk * 8, slopes_in);
+        take(offset + chunk * 8, offsets);
 #pragma unroll
-            for (int u = 0; u < PART; ++u) {
-                const int i = base + u * THREADS, pixel = i / (CI / 8), chunk = i % (CI / 8);
-                if (!p.input) {
-                    float y[8];
-                    unpack(values[u], y);
+        for (int u = 0; u < SWEEPS; ++u) {
+            const int pixel = (thread + u * THREADS) / CHUNKS;
+            if (!p.input) {
+                float y[8];
+                unpack(values[u], y);
 #pragma unroll
-                    for (int c = 0; c < 8; ++c)
-                        y[c] = rectified(y[c] * slope[chunk * 8 + c] + offset[chunk * 8 + c]);
-                    values[u] = packed(y);
-                }
-                *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = values[u];
+                for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes_in[c] + offsets[c]);
+                values[u] = packed(y);
             }
+            *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = values[u];
         }
     }
+    arrive();
     __syncthreads();
 
-    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG>(slopes, image, row, slice, p.to_w, first);
+    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG>(slopes, image, row, slices, p.to_w, first);
     if (first) return;
 
     const int warp = thread / 32, lane = thread % 32;
     int pixels[MT];
 #pragma unroll
     for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<H, SIDE, 1>((warp * MT + mt) * 16 + lane % 16);
-    float total[MT][NT][4], sums[NT][2] = {}, products[NT][2] = {};
+    float total[MT][NT][4];
     convolved<CI, CO, SIDE, MT, NT, true>(total, pixels, slopes, kernels);
+    __syncthreads();
+    lay_out(total, slopes);
+    uint4 unders[SWEEPS], ways[SWEEPS];
 #pragma unroll
-    for (int mt = 0; mt < MT; ++mt)
+    for (int u = 0; u < SWEEPS; ++u) {
+        const int pixel = start + (thread + u * THREADS) / CHUNKS;
+        unders[u] = eight(p.under + static_cast<int64_t>(pixel) * CI + chunk * 8);
+        ways[u] = way_back<CI, H>(p.around, pixel, chunk, p.across);
+    }
+    __syncthreads();
+    float means[8], inverses[8], sums[8] = {}, products[8] = {};
+    take(mean + chunk * 8, means);
+    take(inverse + chunk * 8, inverses);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int here = (warp * MT + mt) * 16 + lane / 4 + half * 8;  // among this program's
-            const int pixel = blockIdx.x * IMG * H * H + here, inner = bordered<H, SIDE, 1>(here) + SIDE + 1;
-            const int row = here / H % H, column = here % H;
+    for (int u = 0; u < SWEEPS; ++u) {
+        const int pixel = (thread + u * THREADS) / CHUNKS;
+        const uint4 found = *reinterpret_cast<const uint4 *>(slopes + place<CI>(pixel, chunk));
+        const int inner = place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk);
+        float g[8], around[8], y[8], input[8];
+        unpack(found, g);
+        unpack(ways[u], around);
+        unpack(unders[u], y);
+        unpack(*reinterpret_cast<const uint4 *>(image + inner), input);
 #pragma unroll
-            for (int nt = 0; nt < NT; ++nt) {
-                const int c = nt * 8 + lane % 4 * 2;
-                const int64_t at = static_cast<int64_t>(pixel) * CI + c;
-                float one = total[mt][nt][2 * half], two = total[mt][nt][2 * half + 1];
-                if (p.around && !p.across) {
-                    const Pair way = __ldg(reinterpret_cast<const Pair *>(p.around + at));
-                    one += low(way), two += high(way);
-                } else if (p.around && row % 2 == 0 && column % 2 == 0) {
-                    const int image_number = pixel / (H * H);
-                    const int64_t from = (static_cast<int64_t>(image_number) * (H / 2) + row / 2) * (H / 2) + column / 2;
-                    const Pair way = __ldg(reinterpret_cast<const Pair *>(p.around + from * 2 * CI + c + CI / 2));
-                    one += low(way), two += high(way);
-                }
-                const Pair input = *reinterpret_cast<const Pair *>(image + place<CI>(inner, nt) + lane % 4 * 2);
-                const Pair both = pair(low(input) > 0.0f ? one : 0.0f, high(input) > 0.0f ? two : 0.0f);
-                const Pair y = __ldg(reinterpret_cast<const Pair *>(p.under + at));
-                *reinterpret_cast<Pair *>(p.to + at) = both;
-                sums[nt][0] += low(both), products[nt][0] += low(both) * (low(y) - mean[c]) * inverse[c];
-                sums[nt][1] += high(both), products[nt][1] += high(both) * (high(y) - mean[c + 1]) * inverse[c + 1];
-            }
-        }
-    add_sums(sums, products, room, p.below_found);
+        for (int c = 0; c < 8; ++c) g[c] = input[c] > 0.0f ? g[c] + around[c] : 0.0f;
+        const uint4 rounded = packed(g);
+        *reinterpret_cast<uint4 *>(p.to + static_cast<int64_t>(start + pixel) * CI + chunk * 8) = rounded;
+        unpack(rounded, g);
+#pragma unroll
+        for (int c = 0; c < 8; ++c) sums[c] += g[c], products[c] += g[c] * (y[c] - means[c]) * inverses[c];
+    }
+    add_sums<CI>(sums, products, room, p.below_found, BACK);
 }
 
 // Mean over pixels, a linear layer and the cross-entropy of one image; and back to the gradient at norm(y).
@@ -614,9 +664,23 @@ __global__ void __launch_bounds__(THREADS) finish(const Head p) {
     if (thread < C) {
         plain = normal = 0.0f;
         for (int i = 0; i < GROUPS; ++i) plain += parts[i * C + thread], normal += others[i * C + thread];
-        atomicAdd(p.found + thread, plain);
-        atomicAdd(p.found + C + thread, normal);
+        add(p.found + thread, plain, BACK);
+        add(p.found + C + thread, normal, BACK);
     }
+}
+
+// Kernels of all convolutions as bf16; those of the first one, for three channels, get zeros for the other thirteen.
+__global__ void __launch_bounds__(THREADS) prepare(const Prepare p) {
+    const int layer = blockIdx.x / PARTS, i = 4 * (blockIdx.x % PARTS * THREADS + threadIdx.x);
+    if (i >= p.counts[layer]) return;
+    float4 four;
+    if (layer) {
+        four = __ldg(reinterpret_cast<const float4 *>(p.from[layer] + i));
+    } else {
+        const float *from = p.from[0] + i / 16 * 3;
+        four = i % 16 ? float4{0.0f, 0.0f, 0.0f, 0.0f} : float4{from[0], from[1], from[2], 0.0f};
+    }
+    *reinterpret_cast<uint2 *>(p.to[layer] + i) = make_uint2(pair(four.x, four.y), pair(four.z, four.w));
 }
 
 template <typename Given>
@@ -649,7 +713,7 @@ extern "C" {
 int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
     if (outside == 16) return start_forward<16, 16, 32, 1, 1>(*p, stream);
     if (inside == 16) return start_forward<16, 32, 32, 2, 1>(*p, stream);
-    if (outside == 32) return start_forward<32, 32, 16, 1, 2>(*p, stream);
+    if (outside == 32) return start_forward<32, 32, 16, 1, 1>(*p, stream);
     if (inside == 32) return start_forward<32, 64, 16, 2, 2>(*p, stream);
     return start_forward<64, 64, 8, 1, 4>(*p, stream);
 }
@@ -661,6 +725,8 @@ int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
     if (inside == 32) return start_backward<32, 64, 16, 2, 1>(*p, stream);
     return start_backward<64, 64, 8, 1, 4>(*p, stream);
 }
+
+int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, p->layers * PARTS, 0, stream); }
 
 int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
 }

@@ -44,9 +44,12 @@ _Head = _structure(
 _Backward = _structure(
     "Backward",
     {"g": _P, "y": _P, "norm": _Norm, "found": _P, "x": _P, "channel_step": _I, "pixel_step": _I, "input": _P}
-    | {"under": _P, "below": _Norm, "below_found": _P, "around": _P, "w": _P, "to_w": _P, "to": _P}
+    | {"under": _P, "below": _Norm, "below_found": _P, "around": _P, "w": _P, "to_w": _P, "to_gamma": _P}
+    | {"to_beta": _P, "to": _P}
     | {"images": _I, "across": _I},
 )
+LAYERS = 64
+_Prepare = _structure("Prepare", {"from": _P * LAYERS, "to": _P * LAYERS, "counts": _I * LAYERS, "layers": _I})
 
 
 @cache
@@ -66,9 +69,12 @@ class _Layer(NamedTuple):
 
     weight: Tensor
     norm: nn.BatchNorm2d
+    kernels: Tensor
     sums: Tensor
     found: Tensor
     to_weight: Tensor
+    to_gamma: Tensor
+    to_beta: Tensor
 
     @property
     def lines(self) -> Any:
@@ -92,17 +98,32 @@ class _Pass:
         self.evaluating = not model.training
         pairs = model.convolutions()
         head: nn.Linear = model[-1]  # pyright: ignore
-        widths = [2 * len(conv.weight) for conv, _ in pairs]
-        kernels = [conv.weight.numel() for conv, _ in pairs]
+        outside = [len(conv.weight) for conv, _ in pairs]
+        sizes = [conv.weight.numel() for conv, _ in pairs]
+        whole = [size * max(16, conv.in_channels) // conv.in_channels for size, (conv, _) in zip(sizes, pairs, strict=True)]
+        kernels = x.new_empty(sum(whole), dtype=torch.bfloat16).split(whole)
+        sums = _room([2 * count for count in (*outside, *outside)], x, torch.long, model.training)
         ends = [head.weight.numel(), len(head.bias), 1]
-        sums = _room(widths, x, torch.long, model.training)
-        room = _room([*widths, *kernels, *ends], x, torch.float32, model.training)
-        found, to_kernels, (self.to_w, self.to_b, self.loss) = room[: len(pairs)], room[len(pairs) : -3], room[-3:]
+        room = _room([*sizes, *outside, *outside, *ends], x, torch.float32, model.training)
+        n = len(pairs)
+        parts = (kernels, sums[:n], sums[n:], room[:n], room[n : 2 * n], room[2 * n : 3 * n])
         self.layers = [
-            _Layer(_channels_last(conv.weight), norm, *parts)
-            for (conv, norm), *parts in zip(pairs, sums, found, to_kernels, strict=True)
+            _Layer(_channels_last(conv.weight), norm, *own)
+            for (conv, norm), *own in zip(pairs, *parts, strict=True)
         ]
-        self.head = head
+        self.head, (self.to_w, self.to_b, self.loss) = head, room[3 * n :]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Kernels as bf16, for all layers at once."""
+        layers = self.layers
+        given = _Prepare(
+            **{"from": (_P * LAYERS)(*(_at(layer.weight) for layer in layers))},
+            to=(_P * LAYERS)(*(_at(layer.kernels) for layer in layers)),
+            counts=(_I * LAYERS)(*(layer.kernels.numel() for layer in layers)),
+            layers=len(layers),
+        )
+        _check(library(self.model.compiler).kernels(ctypes.byref(given), _stream(self.x)))
 
     def forward(self, labels: Tensor | None = None) -> Tensor:
         """The loss, with all that the way back wants; or class scores, while evaluating."""
@@ -143,7 +164,7 @@ class _Pass:
         to = torch.empty(len(self.x), side, side, outside, dtype=torch.bfloat16, device=self.x.device)
         norm = {} if before is None else {"norm": before.lines}
         asked = _Forward(
-            **given, **norm, y=_at(y), w=_at(layer.weight), to=_at(to), sums=_at(layer.sums),
+            **given, **norm, y=_at(y), w=_at(layer.kernels), to=_at(to), sums=_at(layer.sums),
             images=len(self.x), evaluating=self.evaluating,
         )  # fmt: skip
         programs = library(self.model.compiler)
@@ -163,7 +184,7 @@ class _Pass:
         found = [
             part
             for layer in layers
-            for part in (_kernel(layer.to_weight, layer.weight), *reversed(layer.found.chunk(2)))
+            for part in (_kernel(layer.to_weight, layer.weight), layer.to_gamma, layer.to_beta)
         ]
         return [*found, self.to_w.view_as(self.head.weight), self.to_b]
 
@@ -174,8 +195,8 @@ class _Pass:
         if below is not None:
             given |= {"under": _at(under), "below": below.lines, "below_found": _at(below.found), "to": _at(to)}
         asked = _Backward(
-            **given, g=_at(g), y=_at(y), norm=layer.lines, found=_at(layer.found), w=_at(layer.weight),
-            to_w=_at(layer.to_weight), images=len(self.x),
+            **given, g=_at(g), y=_at(y), norm=layer.lines, found=_at(layer.found), w=_at(layer.kernels),
+            to_w=_at(layer.to_weight), to_gamma=_at(layer.to_gamma), to_beta=_at(layer.to_beta), images=len(self.x),
         )  # fmt: skip
         outside, inside = layer.weight.shape[:2]
         programs = library(self.model.compiler)

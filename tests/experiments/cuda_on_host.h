@@ -12,7 +12,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define SHARED_MEMORY(name) uint4 *name = host::shared.data()
 #define LAUNCH(kernel, programs, threads, bytes, stream, given) \
     host::launch(programs, threads, bytes, [&] { kernel(given); })
@@ -141,6 +141,9 @@ inline void atomicAdd(float2 *to, float2 value) { to->x += value.x, to->y += val
 inline void atomicAdd(float4 *to, float4 value) {
     to->x += value.x, to->y += value.y, to->z += value.z, to->w += value.w;
 }
+
+inline void send(uint16_t *to, const uint16_t *from) { memcpy(to, from, 16); }
+inline void arrive() {}
 
 inline float __shfl_xor_sync(uint32_t, float value, int apart) {
     int turn;
