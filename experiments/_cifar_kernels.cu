@@ -72,12 +72,10 @@ struct Backward {
     int images, across;
 };
 
-constexpr int LAYERS = 64, PARTS = 36;  // convolutions at most, and programs for each
-struct Prepare {
-    const float *from[LAYERS];
-    Half *to[LAYERS];
-    int counts[LAYERS];
-    int layers;
+struct Prepare {  // kernels as bf16; those of the first convolution, for three channels, get zeros for thirteen more
+    const float *from;
+    Half *to;
+    int count;  // of those that are made
 };
 
 #ifdef __CUDACC__
@@ -328,7 +326,7 @@ struct ForwardRoom {
 };
 
 template <int CI, int CO, int H, int STRIDE, int IMG>
-__global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : 2) convolve(const Forward p) {
+__global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : CO == 32 && STRIDE == 1 ? 3 : 2) convolve(const Forward p) {
     using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
     constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * HO * HO / (16 * WARPS), NT = CO / 8;
     SHARED_MEMORY(memory);
@@ -669,18 +667,14 @@ __global__ void __launch_bounds__(THREADS) finish(const Head p) {
     }
 }
 
-// Kernels of all convolutions as bf16; those of the first one, for three channels, get zeros for the other thirteen.
 __global__ void __launch_bounds__(THREADS) prepare(const Prepare p) {
-    const int layer = blockIdx.x / PARTS, i = 4 * (blockIdx.x % PARTS * THREADS + threadIdx.x);
-    if (i >= p.counts[layer]) return;
-    float4 four;
-    if (layer) {
-        four = __ldg(reinterpret_cast<const float4 *>(p.from[layer] + i));
-    } else {
-        const float *from = p.from[0] + i / 16 * 3;
-        four = i % 16 ? float4{0.0f, 0.0f, 0.0f, 0.0f} : float4{from[0], from[1], from[2], 0.0f};
-    }
-    *reinterpret_cast<uint2 *>(p.to[layer] + i) = make_uint2(pair(four.x, four.y), pair(four.z, four.w));
+    constexpr int FIRST = 16 * 9 * 16, THERE = 16 * 9 * 3;
+    const int i = 4 * (blockIdx.x * THREADS + threadIdx.x);
+    if (i >= p.count) return;
+    const float *from = p.from + (i < FIRST ? i / 16 * 3 : i - FIRST + THERE);
+    float4 four = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (i >= FIRST || i % 16 == 0) four = {from[0], from[1], from[2], i < FIRST ? 0.0f : from[3]};
+    *reinterpret_cast<uint2 *>(p.to + i) = make_uint2(pair(four.x, four.y), pair(four.z, four.w));
 }
 
 template <typename Given>
@@ -726,7 +720,7 @@ int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
     return start_backward<64, 64, 8, 1, 4>(*p, stream);
 }
 
-int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, p->layers * PARTS, 0, stream); }
+int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, 0, stream); }
 
 int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
 }

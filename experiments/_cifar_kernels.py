@@ -1,16 +1,16 @@
 """Residual networks on CIFAR-10 whose training step is some sixty launches in place of a thousand.
 
 The programs are in `_cifar_kernels.cu`, compiled where they are first used. Numbers are those of the plain network, up
-to rounding; parameters and state are the plain network's too.
+to rounding. All kernels are one parameter and all that is not a kernel another, so that the optimiser and the average
+of the weights are few launches too.
 """
 
 import ctypes
 import hashlib
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from benchmarks._cifar import Block
 SOURCE = Path(__file__).with_suffix(".cu")
 NVCC = ("nvcc", "-O3", "-std=c++17", "-gencode=arch=compute_90,code=sm_90", "-shared", "-Xcompiler", "-fPIC")
 TOGETHER, AT_A_TIME = 4, 1_000  # images that a program may have; images that are evaluated in one go
+CLASSES, THERE, MADE = 10, 3, 16  # classes; channels of the first convolution, and how many its program has
 _P, _I = ctypes.c_void_p, ctypes.c_int
 
 
@@ -30,6 +31,7 @@ def _structure(name: str, fields: "dict[str, Any]") -> Any:
 
 
 _Norm = _structure("Norm", dict.fromkeys(("sums", "gamma", "beta", "mean", "variance"), _P))
+_Prepare = _structure("Prepare", {"given": _P, "to": _P, "count": _I})
 _Forward = _structure(
     "Forward",
     {"x": _P, "channel_step": _I, "pixel_step": _I, "y": _P, "norm": _Norm, "skip": _P, "out": _P, "w": _P, "to": _P}
@@ -45,11 +47,8 @@ _Backward = _structure(
     "Backward",
     {"g": _P, "y": _P, "norm": _Norm, "found": _P, "x": _P, "channel_step": _I, "pixel_step": _I, "input": _P}
     | {"under": _P, "below": _Norm, "below_found": _P, "around": _P, "w": _P, "to_w": _P, "to_gamma": _P}
-    | {"to_beta": _P, "to": _P}
-    | {"images": _I, "across": _I},
+    | {"to_beta": _P, "to": _P, "images": _I, "across": _I},
 )
-LAYERS = 64
-_Prepare = _structure("Prepare", {"from": _P * LAYERS, "to": _P * LAYERS, "counts": _I * LAYERS, "layers": _I})
 
 
 @cache
@@ -64,143 +63,176 @@ def library(compiler: tuple[str, ...] = NVCC) -> ctypes.CDLL:
     return ctypes.CDLL(str(target))
 
 
+def pairs(model: nn.Sequential) -> "Iterator[tuple[nn.Conv2d, nn.BatchNorm2d]]":
+    """Convolutions of a plain network with their normalisations, from the first to the last."""
+    yield model[0], model[1]  # pyright: ignore
+    for block in model:
+        if isinstance(block, Block):
+            yield block.first, block.norms[0]  # pyright: ignore
+            yield block.second, block.norms[1]  # pyright: ignore
+
+
+class FusedNetwork(nn.Module):
+    """A network of `benchmarks._cifar.resnet` in few launches: its loss while it trains, its scores otherwise.
+
+    Args:
+        plain: the network whose weights and statistics it begins with.
+    """
+
+    compiler: tuple[str, ...] = NVCC
+    moments: Tensor
+
+    def __init__(self, plain: nn.Sequential) -> None:
+        super().__init__()
+        self.sizes = [tuple(conv.weight.shape[:2]) for conv, _ in pairs(plain)]
+        state = flat(plain)
+        self.kernels, self.others = (nn.Parameter(state[name]) for name in ("kernels", "others"))
+        self.register_buffer("moments", state["moments"])
+
+    def loss(self, x: Tensor, labels: Tensor) -> Tensor:
+        """Mean cross-entropy of a batch to train on."""
+        return _Loss.apply(self, x, labels, self.kernels, self.others)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores, by the running moments."""
+        if self.training:
+            raise RuntimeError("expected a network that evaluates, got one that trains: ask for its loss(x, labels)")
+        return torch.cat([_Pass(self, part).forward() for part in x.split(AT_A_TIME)])
+
+
+def _tensors(plain: nn.Sequential) -> dict[str, list[Tensor]]:
+    """What a plain network has, in the order in which a fused one keeps it: (outside, row, column, inside) in kernels."""
+    head: nn.Linear = plain[-1]  # pyright: ignore
+    both = list(pairs(plain))
+    return {
+        "kernels": [conv.weight.detach().permute(0, 2, 3, 1) for conv, _ in both],
+        "others": [p.detach() for _, norm in both for p in (norm.weight, norm.bias)] + [head.weight.detach(), head.bias.detach()],
+        "moments": [p for _, norm in both for p in (norm.running_mean, norm.running_var)],  # pyright: ignore
+    }  # fmt: skip
+
+
+def flat(plain: nn.Sequential) -> dict[str, Tensor]:
+    """A plain network as the state of a fused one."""
+    return {name: torch.cat([t.reshape(-1) for t in tensors]) for name, tensors in _tensors(plain).items()}
+
+
+def fill(plain: nn.Sequential, state: Mapping[str, Tensor]) -> None:
+    """Give a plain network the state of a fused one."""
+    for name, tensors in _tensors(plain).items():
+        for tensor, part in zip(tensors, state[name].split([t.numel() for t in tensors]), strict=True):
+            tensor.copy_(part.view(tensor.shape))
+
+
 class _Layer(NamedTuple):
-    """A convolution and its normalisation, with room for what is summed."""
+    """Where things of a convolution and its normalisation are in memory."""
 
-    weight: Tensor
-    norm: nn.BatchNorm2d
-    kernels: Tensor
-    sums: Tensor
-    found: Tensor
-    to_weight: Tensor
-    to_gamma: Tensor
-    to_beta: Tensor
-
-    @property
-    def lines(self) -> Any:
-        """The normalisation, for a program."""
-        norm = self.norm
-        return _Norm(*map(_at, (self.sums, norm.weight, norm.bias, norm.running_mean, norm.running_var)))
-
-
-def _at(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
+    inside: int
+    outside: int
+    norm: Any
+    w: int
+    sums: int
+    found: int
+    to_w: int
+    to_gamma: int
+    to_beta: int
 
 
 class _Pass:
     """One way through the network, and back."""
 
-    def __init__(self, model: "FusedNetwork", x: Tensor) -> None:
+    def __init__(self, model: FusedNetwork, x: Tensor) -> None:
         if len(x) % TOGETHER or x.shape[1:] != (3, 32, 32) or x.dtype != torch.float32:
             given = f"{tuple(x.shape)}, {x.dtype}"
             raise ValueError(f"expected a multiple of {TOGETHER} images of 3 x 32 x 32, float32, got {given}")
-        self.model, self.x = model, x if _steps(x) else x.contiguous()
-        self.evaluating = not model.training
-        pairs = model.convolutions()
-        head: nn.Linear = model[-1]  # pyright: ignore
-        outside = [len(conv.weight) for conv, _ in pairs]
-        sizes = [conv.weight.numel() for conv, _ in pairs]
-        whole = [size * max(16, conv.in_channels) // conv.in_channels for size, (conv, _) in zip(sizes, pairs, strict=True)]
-        kernels = x.new_empty(sum(whole), dtype=torch.bfloat16).split(whole)
-        sums = _room([2 * count for count in (*outside, *outside)], x, torch.long, model.training)
-        ends = [head.weight.numel(), len(head.bias), 1]
-        room = _room([*sizes, *outside, *outside, *ends], x, torch.float32, model.training)
-        n = len(pairs)
-        parts = (kernels, sums[:n], sums[n:], room[:n], room[n : 2 * n], room[2 * n : 3 * n])
-        self.layers = [
-            _Layer(_channels_last(conv.weight), norm, *own)
-            for (conv, norm), *own in zip(pairs, *parts, strict=True)
-        ]
-        self.head, (self.to_w, self.to_b, self.loss) = head, room[3 * n :]
-        self._prepare()
+        self.x = x if _steps(x) else x.contiguous()
+        self.evaluating, self.programs = not model.training, library(model.compiler)
+        self.stream = ctypes.c_void_p(torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else None)
+        channels, kernels, others = sum(outside for outside, _ in model.sizes), model.kernels, model.others
+        more = 9 * (MADE - THERE) * model.sizes[0][0]
+        self.w = x.new_empty(kernels.numel() + more, dtype=torch.bfloat16)
+        self.sums = x.new_zeros(0 if self.evaluating else 4 * channels, dtype=torch.long)
+        room = x.new_zeros(0 if self.evaluating else kernels.numel() + others.numel() + 1)
+        counts = [0, 0, 0] if self.evaluating else [kernels.numel(), others.numel(), 1]
+        self.to_kernels, self.to_others, self.loss = room.split(counts)
+        self.layers, self.head = [], (0, 0)
+        self._start("kernels", _Prepare(kernels.data_ptr(), self.w.data_ptr(), self.w.numel()))
+        self._lay_out(model)
 
-    def _prepare(self) -> None:
-        """Kernels as bf16, for all layers at once."""
-        layers = self.layers
-        given = _Prepare(
-            **{"from": (_P * LAYERS)(*(_at(layer.weight) for layer in layers))},
-            to=(_P * LAYERS)(*(_at(layer.kernels) for layer in layers)),
-            counts=(_I * LAYERS)(*(layer.kernels.numel() for layer in layers)),
-            layers=len(layers),
+    def _lay_out(self, model: FusedNetwork) -> None:
+        """Where each layer's things are: one layer's after the other's."""
+        w, to_w, others, to_others, moments, sums = (
+            tensor.data_ptr()
+            for tensor in (self.w, self.to_kernels, model.others, self.to_others, model.moments, self.sums)
         )
-        _check(library(self.model.compiler).kernels(ctypes.byref(given), _stream(self.x)))
+        for outside, inside in model.sizes:
+            one = 4 * outside  # bytes of a number for each channel
+            norm = _Norm(sums, others, others + one, moments, moments + one)
+            made = max(inside, MADE)
+            self.layers.append(_Layer(made, outside, norm, w, sums, sums + 4 * one, to_w, to_others, to_others + one))
+            w, to_w, sums = w + 2 * 9 * made * outside, to_w + 4 * 9 * inside * outside, sums + 8 * one
+            others, to_others, moments = others + 2 * one, to_others + 2 * one, moments + 2 * one
+        self.head = others, to_others
+
+    def _start(self, program: str, given: Any, *sizes: int) -> None:
+        status = getattr(self.programs, program)(ctypes.byref(given), *sizes, self.stream)
+        if status:
+            raise RuntimeError(f"CUDA error {status} as a program was started")
 
     def forward(self, labels: Tensor | None = None) -> Tensor:
         """The loss, with all that the way back wants; or class scores, while evaluating."""
         x, layers = self.x, self.layers
-        y = self._convolved(layers[0], x=x.data_ptr(), **_steps(x))
-        self.ys, self.outs = [y], []
+        y = self._convolved(layers[0], None, None, x=x.data_ptr(), **_steps(x))
+        self.ys, self.outs = [y], list[Tensor]()
         skip: Tensor | None = None
-        for first, second in zip(layers[1::2], layers[2::2], strict=True):
+        for before, first, second in zip(layers[::2], layers[1::2], layers[2::2], strict=False):
             out = torch.empty_like(y)
             around = {"skip": _at(skip), "across": skip is not None and skip.shape != y.shape}
-            inner = self._convolved(first, layers[len(self.ys) - 1], y, out=_at(out), **around)
-            self._keep(out, inner)
-            y = self._convolved(second, first, inner)
-            self._keep(None, y)
-            skip = out
+            inner = self._convolved(first, before, y, out=_at(out), **around)
+            y, skip = self._convolved(second, first, inner), out
+            if not self.evaluating:
+                self.ys += [inner, y]
+                self.outs.append(out)
         assert skip is not None
-        last, programs = layers[-1], library(self.model.compiler)
-        scores = x.new_empty(len(x) if self.evaluating else 0, len(self.head.weight))
+        scores = x.new_empty(len(x) if self.evaluating else 0, CLASSES)
         self.g = torch.empty_like(y)
+        w, to_w = self.head
+        size = 4 * CLASSES * layers[-1].outside
         given = _Head(
-            y=_at(y), norm=last.lines, skip=_at(skip), w=_at(self.head.weight), b=_at(self.head.bias),
-            labels=_at(labels), loss=_at(self.loss), logits=_at(scores), to_w=_at(self.to_w), to_b=_at(self.to_b),
-            g=_at(self.g), found=_at(last.found), images=len(x), across=skip.shape != y.shape,
-            evaluating=self.evaluating,
+            y=_at(y), norm=layers[-1].norm, skip=_at(skip), w=w, b=w + size, labels=_at(labels), loss=_at(self.loss),
+            logits=_at(scores), to_w=to_w, to_b=to_w + size, g=_at(self.g), found=layers[-1].found, images=len(x),
+            across=skip.shape != y.shape, evaluating=self.evaluating,
         )  # fmt: skip
-        _check(programs.head(ctypes.byref(given), _stream(x)))
+        self._start("head", given)
         return scores if self.evaluating else self.loss[0]
 
-    def _keep(self, out: Tensor | None, y: Tensor) -> None:
-        """What the way back reads."""
-        self.ys.append(self.x if self.evaluating else y)
-        if out is not None and not self.evaluating:
-            self.outs.append(out)
-
-    def _convolved(self, layer: _Layer, before: _Layer | None = None, y: Tensor | None = None, **given: Any) -> Tensor:
-        outside, inside = layer.weight.shape[:2]
-        side = 32 if y is None else y.shape[1] * inside // outside
-        to = torch.empty(len(self.x), side, side, outside, dtype=torch.bfloat16, device=self.x.device)
-        norm = {} if before is None else {"norm": before.lines}
-        asked = _Forward(
-            **given, **norm, y=_at(y), w=_at(layer.kernels), to=_at(to), sums=_at(layer.sums),
-            images=len(self.x), evaluating=self.evaluating,
-        )  # fmt: skip
-        programs = library(self.model.compiler)
-        _check(programs.forward(ctypes.byref(asked), max(inside, 16), outside, _stream(self.x)))
+    def _convolved(self, layer: _Layer, before: _Layer | None, y: Tensor | None, **given: Any) -> Tensor:
+        side = 32 if y is None else y.shape[1] * layer.inside // layer.outside
+        to = torch.empty(len(self.x), side, side, layer.outside, dtype=torch.bfloat16, device=self.x.device)
+        if before is not None:
+            given |= {"norm": before.norm, "y": _at(y)}
+        given |= {"w": layer.w, "to": _at(to), "sums": layer.sums}
+        asked = _Forward(**given, images=len(self.x), evaluating=self.evaluating)
+        self._start("forward", asked, layer.inside, layer.outside)
         return to
 
-    def backward(self) -> list[Tensor]:
-        """Gradients of the loss at the network's parameters, in the order of `FusedNetwork.given`."""
+    def backward(self) -> tuple[Tensor, Tensor]:
+        """Gradients of the loss at the network's two parameters."""
         layers, ys, g = self.layers, self.ys, self.g
         for i in range(len(layers) - 1, 0, -2):
-            first, second, before = layers[i - 1], layers[i], layers[i - 2]
-            inner = self._back(second, ys[i], g, first, ys[i - 1])
+            inner = self._back(layers[i], ys[i], g, layers[i - 1], ys[i - 1])
             out = self.outs[i // 2 - 1]
             around = {"input": _at(out), "around": _at(g), "across": g.shape != out.shape}
-            g = self._back(first, ys[i - 1], inner, before, ys[i - 2], **around)
-        self._back(layers[0], ys[0], g, x=self.x.data_ptr(), **_steps(self.x))
-        found = [
-            part
-            for layer in layers
-            for part in (_kernel(layer.to_weight, layer.weight), layer.to_gamma, layer.to_beta)
-        ]
-        return [*found, self.to_w.view_as(self.head.weight), self.to_b]
+            g = self._back(layers[i - 1], ys[i - 1], inner, layers[i - 2], ys[i - 2], **around)
+        self._back(layers[0], ys[0], g, None, None, x=self.x.data_ptr(), **_steps(self.x))
+        return self.to_kernels.view(-1), self.to_others.view(-1)  # views of them, which autograd need not copy
 
-    def _back(
-        self, layer: _Layer, y: Tensor, g: Tensor, below: _Layer | None = None, under: Tensor | None = None, **given: Any
-    ) -> Tensor:
-        to = torch.empty_like(under) if under is not None else g
+    def _back(self, layer: _Layer, y: Tensor, g: Tensor, below: _Layer | None, under: Tensor | None, **given: Any) -> Tensor:
+        to = g if under is None else torch.empty_like(under)
         if below is not None:
-            given |= {"under": _at(under), "below": below.lines, "below_found": _at(below.found), "to": _at(to)}
-        asked = _Backward(
-            **given, g=_at(g), y=_at(y), norm=layer.lines, found=_at(layer.found), w=_at(layer.kernels),
-            to_w=_at(layer.to_weight), to_gamma=_at(layer.to_gamma), to_beta=_at(layer.to_beta), images=len(self.x),
-        )  # fmt: skip
-        outside, inside = layer.weight.shape[:2]
-        programs = library(self.model.compiler)
-        _check(programs.backward(ctypes.byref(asked), max(inside, 16), outside, _stream(self.x)))
+            given |= {"under": _at(under), "below": below.norm, "below_found": below.found, "to": _at(to)}
+        given |= {"g": _at(g), "y": _at(y), "norm": layer.norm, "found": layer.found}
+        given |= {"w": layer.w, "to_w": layer.to_w, "to_gamma": layer.to_gamma, "to_beta": layer.to_beta}
+        self._start("backward", _Backward(**given, images=len(self.x)), layer.inside, layer.outside)
         return to
 
 
@@ -208,8 +240,8 @@ class _Loss(torch.autograd.Function):
     """Cross-entropy of a batch."""
 
     @staticmethod
-    def forward(ctx: Any, model: "FusedNetwork", x: Tensor, labels: Tensor, *_: Tensor) -> Tensor:
-        """The mean; its gradients are those at the parameters only."""
+    def forward(ctx: Any, model: FusedNetwork, x: Tensor, labels: Tensor, *_: Tensor) -> Tensor:
+        """The mean."""
         ctx.going = _Pass(model, x)
         return ctx.going.forward(labels)
 
@@ -219,41 +251,8 @@ class _Loss(torch.autograd.Function):
         return None, None, None, *ctx.going.backward()
 
 
-class FusedNetwork(nn.Sequential):
-    """A network of `benchmarks._cifar.resnet` in few launches: its loss while it trains, its scores otherwise."""
-
-    compiler: tuple[str, ...] = NVCC
-
-    def convolutions(self) -> "list[tuple[nn.Conv2d, nn.BatchNorm2d]]":
-        """Convolutions with their normalisations, from the first to the last."""
-        pairs: list[Any] = [(self[0], self[1])]
-        for block in self:
-            if isinstance(block, Block):
-                pairs += [(block.first, block.norms[0]), (block.second, block.norms[1])]
-        return pairs
-
-    def given(self) -> Sequence[Tensor]:
-        """All parameters: kernel, slope and offset of each convolution, then the linear layer."""
-        pairs = [part for conv, norm in self.convolutions() for part in (conv.weight, norm.weight, norm.bias)]
-        head: nn.Linear = self[-1]  # pyright: ignore
-        return [*pairs, head.weight, head.bias]
-
-    def loss(self, x: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy of a batch to train on."""
-        return _Loss.apply(self, x, labels, *self.given())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Class scores, by the running moments."""
-        if self.training:
-            raise RuntimeError("expected a network that evaluates, got one that trains: ask for its loss(x, labels)")
-        return torch.cat([_Pass(self, part).forward() for part in x.split(AT_A_TIME)])
-
-
-def _room(counts: list[int], like: Tensor, dtype: torch.dtype, wanted: bool) -> Sequence[Tensor]:
-    """Zeros to add to, each part at an address that four numbers can be added to at a time."""
-    starts = [0, *accumulate(-(-count // 4) * 4 for count in counts)]
-    whole = like.new_zeros(starts[-1] if wanted else 0, dtype=dtype)
-    return [whole[start : start + count] for start, count in zip(starts, counts, strict=False)]
+def _at(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
 
 
 def _steps(x: Tensor) -> dict[str, int]:
@@ -262,25 +261,3 @@ def _steps(x: Tensor) -> dict[str, int]:
     if image != x[0].numel() or row != column * x.shape[3]:
         return {}
     return {"channel_step": channel, "pixel_step": column}
-
-
-def _channels_last(weight: Tensor) -> Tensor:
-    outside, inside, *taps = weight.shape
-    if weight.stride() != (9 * inside, 1, 3 * inside, inside) or taps != [3, 3]:
-        raise ValueError(f"expected kernels of 3 x 3, channels last in memory, got strides {weight.stride()}")
-    return weight.detach()
-
-
-def _kernel(flat: Tensor, like: Tensor) -> Tensor:
-    """The gradient of a kernel, which lies in memory as the kernel does."""
-    outside, inside, *taps = like.shape
-    return flat.view(outside, *taps, inside).permute(0, 3, 1, 2)
-
-
-def _stream(x: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else None)
-
-
-def _check(status: int) -> None:
-    if status:
-        raise RuntimeError(f"CUDA error {status} as a program was started")

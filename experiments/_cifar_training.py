@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks._cifar import cifar10, resnet
-from experiments._cifar_kernels import FusedNetwork
+from experiments._cifar_kernels import FusedNetwork, fill
 from paceline.training import DeviceBatches, TorchTraining
 
 BATCH, HELD_OUT, PENALTY = 128, 5_000, 1e-4
@@ -67,8 +67,8 @@ def network(depth: int, seed: int) -> nn.Sequential:
 
 
 def logits(model: nn.Module, x: Tensor) -> Tensor:
-    """Class scores, computed in bf16."""
-    with torch.autocast(x.device.type, torch.bfloat16):
+    """Class scores, computed in bf16 on a GPU; elsewhere in float32, since some processors promise bf16 and fail."""
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda):
         return model(x).float()
 
 
@@ -97,13 +97,13 @@ def observed(trace: str, given: Data) -> "Callable[[nn.Module], Tensor] | None":
 
 def training(given: Data, depth: int, seed: int, trace: str, every: int) -> TorchTraining:
     """One run; `trace` is one of `TRACES`."""
-    model = network(depth, seed)
+    model: nn.Module = network(depth, seed).to(given.train.x.device, memory_format=torch.channels_last)
     if given.train.x.is_cuda:
-        model = FusedNetwork(*model)
-    model = model.to(given.train.x.device, memory_format=torch.channels_last)
-    kernels = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
-    held = {id(kernel) for kernel in kernels}
-    others = [p for p in model.parameters() if id(p) not in held]
+        model = FusedNetwork(model)
+        kernels, others = [model.kernels], [model.others]
+    else:
+        kernels = [layer.weight for layer in model.modules() if isinstance(layer, nn.Conv2d)]
+        others = [p for p in model.parameters() if not any(p is kernel for kernel in kernels)]
     # the gradient of penalty * |w|^2 is 2 * penalty * w, which is what Adam's (coupled) weight decay adds
     groups = [{"params": kernels, "weight_decay": 2 * PENALTY}, {"params": others}]
     made = TorchTraining(
@@ -122,10 +122,11 @@ def training(given: Data, depth: int, seed: int, trace: str, every: int) -> Torc
 def worth(state: dict[str, Any], given: Data, depth: int) -> dict[str, dict[str, float]]:
     """Losses and errors of a finished run's weights, raw and averaged, without augmentation."""
     model = network(depth, 0).to(given.train.x.device, memory_format=torch.channels_last).eval()
+    fill_in = fill if "kernels" in state["model"] else nn.Module.load_state_dict
     averaged = {k.removeprefix("module."): v for k, v in state["average"].items() if k.startswith("module.")}
     found = {}
     for of, weights in (("raw", state["model"]), ("averaged", averaged)):
-        model.load_state_dict(weights)
+        fill_in(model, weights)
         found[of] = {
             "training loss": float(loss(model, given.seen)),
             "validation loss": float(loss(model, given.valid)),
