@@ -16,7 +16,7 @@
 #include "cuda_on_host.h"  // the tests': the same programs without a GPU
 #endif
 
-constexpr int THREADS = 256, WARPS = 8;
+constexpr int THREADS = 256;  // of a program, where W does not say how many warps there are
 constexpr float EPS = 1e-5f, MOMENTUM = 0.1f;  // of the normalisation, as in torch
 using Half = uint16_t;                         // a bf16 in memory
 using Pair = uint32_t;                         // two of them, the first in the low half
@@ -178,11 +178,11 @@ __device__ __forceinline__ void lines(const Norm &norm, float n, bool evaluating
 }
 
 // Zeros around images; everywhere, if other pixels are not all going to be written.
-template <int C, int SIDE, int IMG>
+template <int W, int C, int SIDE, int IMG>
 __device__ __forceinline__ void clear(Half *image, bool everywhere) {
     constexpr int CHUNKS = C / 8, BORDER = 4 * SIDE - 4;
     const int count = IMG * CHUNKS * (everywhere ? SIDE * SIDE : BORDER);
-    for (int i = threadIdx.x; i < count; i += THREADS) {
+    for (int i = threadIdx.x; i < count; i += 32 * W) {
         int pixel = i / CHUNKS;
         if (!everywhere) {
             const int b = pixel % BORDER, side = b - 2 * SIDE;
@@ -196,16 +196,16 @@ __device__ __forceinline__ void clear(Half *image, bool everywhere) {
 }
 
 // Kernels, in rows of 9 CI and 8 more, so that rows share no bank.
-template <int CI, int CO>
+template <int W, int CI, int CO>
 __device__ __forceinline__ void send_kernels(const Half *w, Half *to) {
-    for (int i = threadIdx.x; i < CO * 9 * CI / 8; i += THREADS)
+    for (int i = threadIdx.x; i < CO * 9 * CI / 8; i += 32 * W)
         send(to + 8 * i / (9 * CI) * (9 * CI + 8) + 8 * i % (9 * CI), w + 8 * i);
 }
 
 // The images of the first convolution, of which three of sixteen channels are there.
-template <int CI, int H, int IMG>
+template <int W, int CI, int H, int IMG>
 __device__ __forceinline__ void load_images(const float *x, int channel_step, int pixel_step, Half *image) {
-    for (int i = threadIdx.x; i < IMG * H * H; i += THREADS) {
+    for (int i = threadIdx.x; i < IMG * H * H; i += 32 * W) {
         const int number = blockIdx.x * IMG + i / (H * H);
         const float *from = x + static_cast<int64_t>(number) * 3 * H * H + i % (H * H) * pixel_step;
         const Pair first = pair(from[0], from[channel_step]), second = pair(from[2 * channel_step], 0.0f);
@@ -239,7 +239,7 @@ __device__ __forceinline__ uint4 way_back(const Half *around, int pixel, int chu
 }
 
 // Sums over the pixels that threads have seen, each of the same eight channels; over warps, then over programs.
-template <int C>
+template <int W, int C>
 __device__ __forceinline__ void add_sums(float (&sums)[8], float (&others)[8], float *room, Sum *to, float unit) {
     constexpr int CHUNKS = C / 8;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -259,7 +259,7 @@ __device__ __forceinline__ void add_sums(float (&sums)[8], float (&others)[8], f
     if (threadIdx.x < 2 * C) {
         float total = 0.0f;
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) total += room[w * 2 * C + threadIdx.x];
+        for (int w = 0; w < W; ++w) total += room[w * 2 * C + threadIdx.x];
         add(to + threadIdx.x, total, unit);
     }
 }
@@ -303,47 +303,48 @@ __device__ __forceinline__ void convolved(float (&total)[MT][NT][4], const int (
     }
 }
 
-// Tiles of a warp as bf16 in shared memory, (pixels, channels), where threads take eight channels at a time from.
-template <int MT, int NT>
-__device__ __forceinline__ void lay_out(const float (&total)[MT][NT][4], Half *to) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+// Tiles of a warp as bf16 in shared memory, (pixels, C), where threads take eight channels at a time from.
+template <int C, int MT, int NT>
+__device__ __forceinline__ void lay_out(const float (&total)[MT][NT][4], int row, int column, Half *to) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int mt = 0; mt < MT; ++mt)
 #pragma unroll
         for (int nt = 0; nt < NT; ++nt)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const int pixel = (warp * MT + mt) * 16 + lane / 4 + half * 8;
-                Pair *at = reinterpret_cast<Pair *>(to + place<8 * NT>(pixel, nt) + lane % 4 * 2);
+                const int pixel = (row * MT + mt) * 16 + lane / 4 + half * 8;
+                Pair *at = reinterpret_cast<Pair *>(to + place<C>(pixel, column * NT + nt) + lane % 4 * 2);
                 *at = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
             }
 }
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct ForwardRoom {
     static constexpr int IMAGE = IMG * (H + 2) * (H + 2) * CI, KERNELS = CO * (9 * CI + 8);
-    static constexpr int BYTES = 2 * (IMAGE + KERNELS) + 4 * (2 * CI + 2 * WARPS * CO);
+    static constexpr int BYTES = 2 * (IMAGE + KERNELS) + 4 * (2 * CI + 2 * W * CO);
 };
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
-__global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : CO == 32 && STRIDE == 1 ? 3 : 2) convolve(const Forward p) {
-    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * HO * HO / (16 * WARPS), NT = CO / 8;
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
+__global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32 && STRIDE == 1 ? 3 : 2) convolve(const Forward p) {
+    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG, W>;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, WN = CO == 64 && W == 16 ? 2 : 1;
+    constexpr int MT = IMG * HO * HO / (16 * W / WN), NT = CO / 8 / WN;
     SHARED_MEMORY(memory);
     Half *image = reinterpret_cast<Half *>(memory), *kernels = image + Room::IMAGE;
     float *slope = reinterpret_cast<float *>(kernels + Room::KERNELS), *offset = slope + CI, *room = offset + CI;
     const int thread = threadIdx.x;
-    send_kernels<CI, CO>(p.w, kernels);
-    clear<CI, SIDE, IMG>(image, false);
+    send_kernels<W, CI, CO>(p.w, kernels);
+    clear<W, CI, SIDE, IMG>(image, false);
     if (p.x) {
-        load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
+        load_images<W, CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
-        constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / THREADS;
+        constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / (32 * W);
         const int start = blockIdx.x * IMG * H * H, chunk = thread % CHUNKS;
         uint4 values[SWEEPS], ways[SWEEPS];
 #pragma unroll
         for (int u = 0; u < SWEEPS; ++u) {
-            const int pixel = start + (thread + u * THREADS) / CHUNKS;
+            const int pixel = start + (thread + u * 32 * W) / CHUNKS;
             values[u] = eight(p.y + static_cast<int64_t>(pixel) * CI + chunk * 8);
             ways[u] = p.skip ? way<CI, H>(p.skip, pixel, chunk, p.across) : make_uint4(0, 0, 0, 0);
         }
@@ -354,7 +355,7 @@ __global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : CO == 32 && STRIDE == 1
         take(offset + chunk * 8, offsets);
 #pragma unroll
         for (int u = 0; u < SWEEPS; ++u) {
-            const int pixel = (thread + u * THREADS) / CHUNKS;
+            const int pixel = (thread + u * 32 * W) / CHUNKS;
             float y[8], around[8];
             unpack(values[u], y);
             unpack(ways[u], around);
@@ -369,21 +370,21 @@ __global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : CO == 32 && STRIDE == 1
     arrive();
     __syncthreads();
 
-    const int warp = thread / 32, lane = thread % 32;
+    const int warp = thread / 32, lane = thread % 32, across = warp / (W / WN), down = warp % (W / WN);
     int pixels[MT];
 #pragma unroll
-    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<HO, SIDE, STRIDE>((warp * MT + mt) * 16 + lane % 16);
+    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<HO, SIDE, STRIDE>((down * MT + mt) * 16 + lane % 16);
     float total[MT][NT][4];
-    convolved<CI, CO, SIDE, MT, NT, false>(total, pixels, image, kernels);
+    convolved<CI, CO, SIDE, MT, NT, false>(total, pixels, image, kernels + across * NT * 8 * (9 * CI + 8));
     __syncthreads();
-    lay_out(total, image);
+    lay_out<CO>(total, down, across, image);
     __syncthreads();
-    constexpr int CHUNKS = CO / 8, SWEEPS = IMG * HO * HO * CHUNKS / THREADS;
+    constexpr int CHUNKS = CO / 8, SWEEPS = IMG * HO * HO * CHUNKS / (32 * W);
     const int chunk = thread % CHUNKS;
     float sums[8] = {}, squares[8] = {};
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
-        const int pixel = (thread + u * THREADS) / CHUNKS;
+        const int pixel = (thread + u * 32 * W) / CHUNKS;
         const uint4 values = *reinterpret_cast<const uint4 *>(image + place<CO>(pixel, chunk));
         const int64_t at = (static_cast<int64_t>(blockIdx.x) * IMG * HO * HO + pixel) * CO + chunk * 8;
         *reinterpret_cast<uint4 *>(p.to + at) = values;
@@ -392,21 +393,22 @@ __global__ void __launch_bounds__(THREADS, IMG > 2 ? 1 : CO == 32 && STRIDE == 1
 #pragma unroll
         for (int c = 0; c < 8; ++c) sums[c] += y[c], squares[c] += y[c] * y[c];
     }
-    if (!p.evaluating) add_sums<CO>(sums, squares, room, p.sums, FORTH);
+    if (!p.evaluating) add_sums<W, CO>(sums, squares, room, p.sums, FORTH);
 }
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct BackwardRoom {
     static constexpr int PIXELS = IMG * (H + 2) * (H + 2), KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
-    static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = WARPS / (WM * WN);
+    static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = W / (WM * WN);
+    static constexpr int SLICES = CI == 64 ? 0 : WK > 8 ? 8 : WK;  // room to add up what warps have; or none
     static constexpr int BYTES =
-        2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * WARPS * CI + (WK > 1 ? WK * SLICE : 0));
+        2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * W * CI + SLICES * SLICE);
 };
 
 // The gradient of one row of each kernel (outside, column, inside): products over pixels, split over warps.
-template <int CI, int CO, int H, int STRIDE, int IMG>
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int row, float *room, float *to, bool three) {
-    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
     constexpr int SIDE = H + 2, HO = H / STRIDE, MW = Room::MW, STEPS = IMG * HO * HO / 16, WK = Room::WK;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int wm = warp % Room::WM, wn = warp / Room::WM % Room::WN, wk = warp / (Room::WM * Room::WN);
@@ -430,25 +432,36 @@ __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int
                 multiply(total[m][2 * column + 1], a[m], b[column][2], b[column][3]);
             }
     }
+    const auto put = [&](bool more) {
 #pragma unroll
-    for (int m = 0; m < MW; ++m)
+        for (int m = 0; m < MW; ++m)
 #pragma unroll
-        for (int nt = 0; nt < 6; ++nt)
+            for (int nt = 0; nt < 6; ++nt)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8, inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
-                const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
-                if constexpr (WK == 1)
-                    atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
-                else
-                    *reinterpret_cast<float2 *>(room + wk * Room::SLICE + (outside * 3 + nt / 2) * CI + inside) = two;
-            }
-    if constexpr (WK > 1) {
+                for (int half = 0; half < 2; ++half) {
+                    const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8;
+                    const int inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
+                    float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
+                    if constexpr (Room::SLICES == 0) {
+                        atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
+                    } else {
+                        float *slice = room + wk % Room::SLICES * Room::SLICE;
+                        float2 *at = reinterpret_cast<float2 *>(slice + (outside * 3 + nt / 2) * CI + inside);
+                        *at = more ? make_float2(at->x + two.x, at->y + two.y) : two;
+                    }
+                }
+    };
+    if (Room::SLICES == 0 || wk < Room::SLICES) put(false);
+    if constexpr (Room::SLICES > 0) {
+        if constexpr (WK > Room::SLICES) {
+            __syncthreads();
+            if (wk >= Room::SLICES) put(true);
+        }
         __syncthreads();
-        for (int i = threadIdx.x; i < Room::SLICE / 4; i += THREADS) {
+        for (int i = threadIdx.x; i < Room::SLICE / 4; i += 32 * W) {
             float4 four = reinterpret_cast<const float4 *>(room)[i];
 #pragma unroll
-            for (int k = 1; k < WK; ++k) {
+            for (int k = 1; k < Room::SLICES; ++k) {
                 const float4 more = reinterpret_cast<const float4 *>(room + k * Room::SLICE)[i];
                 four.x += more.x, four.y += more.y, four.z += more.z, four.w += more.w;
             }
@@ -464,30 +477,31 @@ __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int
     }
 }
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
-__global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward p) {
-    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, MT = IMG * H * H / (16 * WARPS), NT = CI / 8;
-    constexpr int CHUNKS_O = CO / 8, SWEEPS_O = IMG * HO * HO * CHUNKS_O / THREADS;
-    constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / THREADS;
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
+__global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(const Backward p) {
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
+    constexpr int SIDE = H + 2, HO = H / STRIDE, WN = CI == 64 && W == 16 ? 2 : 1;
+    constexpr int MT = IMG * H * H / (16 * W / WN), NT = CI / 8 / WN;
+    constexpr int CHUNKS_O = CO / 8, SWEEPS_O = IMG * HO * HO * CHUNKS_O / (32 * W);
+    constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / (32 * W);
     SHARED_MEMORY(memory);
     Half *slopes = reinterpret_cast<Half *>(memory), *image = slopes + Room::PIXELS * CO;
     Half *kernels = image + Room::PIXELS * CI;
     float *of_g = reinterpret_cast<float *>(kernels + Room::KERNELS), *of_y = of_g + CO, *rest = of_y + CO;
     float *slope = rest + CO, *offset = slope + CI, *mean = offset + CI, *inverse = mean + CI;
-    float *room = inverse + CI, *slices = room + 2 * WARPS * CI;
+    float *room = inverse + CI, *slices = room + 2 * W * CI;
     const bool first = p.x != nullptr;
     const int thread = threadIdx.x, start = blockIdx.x * IMG * H * H, chunk = thread % CHUNKS;
-    if (!first) send_kernels<CI, CO>(p.w, kernels);
+    if (!first) send_kernels<W, CI, CO>(p.w, kernels);
     uint4 gs[SWEEPS_O], ys[SWEEPS_O];
 #pragma unroll
     for (int u = 0; u < SWEEPS_O; ++u) {
-        const int64_t at = (static_cast<int64_t>(blockIdx.x) * SWEEPS_O + u) * THREADS + thread;
+        const int64_t at = (static_cast<int64_t>(blockIdx.x) * SWEEPS_O + u) * 32 * W + thread;
         gs[u] = eight(p.g + at * 8);
         ys[u] = eight(p.y + at * 8);
     }
-    clear<CO, SIDE, IMG>(slopes, STRIDE > 1);
-    clear<CI, SIDE, IMG>(image, false);
+    clear<W, CO, SIDE, IMG>(slopes, STRIDE > 1);
+    clear<W, CI, SIDE, IMG>(image, false);
     const float n = static_cast<float>(p.images) * HO * HO, below_n = static_cast<float>(p.images) * H * H;
     if (thread < CO) {
         // the gradient at y: gamma inverse (g - mean of g - norm(y) mean of g norm(y)), a line in g and y
@@ -514,7 +528,7 @@ __global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward 
         take(rest + outer * 8, rests);
 #pragma unroll
         for (int u = 0; u < SWEEPS_O; ++u) {
-            const int pixel = (thread + u * THREADS) / CHUNKS_O;
+            const int pixel = (thread + u * 32 * W) / CHUNKS_O;
             float g[8], y[8];
             unpack(gs[u], g);
             unpack(ys[u], y);
@@ -525,18 +539,18 @@ __global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward 
         }
     }
     if (first) {
-        load_images<CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
+        load_images<W, CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
         const Half *from = (p.input ? p.input : p.under) + static_cast<int64_t>(start) * CI;
         uint4 values[SWEEPS];
 #pragma unroll
-        for (int u = 0; u < SWEEPS; ++u) values[u] = eight(from + (thread + u * THREADS) * 8);
+        for (int u = 0; u < SWEEPS; ++u) values[u] = eight(from + (thread + u * 32 * W) * 8);
         float slopes_in[8], offsets[8];
         take(slope + chunk * 8, slopes_in);
         take(offset + chunk * 8, offsets);
 #pragma unroll
         for (int u = 0; u < SWEEPS; ++u) {
-            const int pixel = (thread + u * THREADS) / CHUNKS;
+            const int pixel = (thread + u * 32 * W) / CHUNKS;
             if (!p.input) {
                 float y[8];
                 unpack(values[u], y);
@@ -550,21 +564,21 @@ __global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward 
     arrive();
     __syncthreads();
 
-    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG>(slopes, image, row, slices, p.to_w, first);
+    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG, W>(slopes, image, row, slices, p.to_w, first);
     if (first) return;
 
-    const int warp = thread / 32, lane = thread % 32;
+    const int warp = thread / 32, lane = thread % 32, across = warp / (W / WN), down = warp % (W / WN);
     int pixels[MT];
 #pragma unroll
-    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<H, SIDE, 1>((warp * MT + mt) * 16 + lane % 16);
+    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<H, SIDE, 1>((down * MT + mt) * 16 + lane % 16);
     float total[MT][NT][4];
-    convolved<CI, CO, SIDE, MT, NT, true>(total, pixels, slopes, kernels);
+    convolved<CI, CO, SIDE, MT, NT, true>(total, pixels, slopes, kernels + across * NT * 8);
     __syncthreads();
-    lay_out(total, slopes);
+    lay_out<CI>(total, down, across, slopes);
     uint4 unders[SWEEPS], ways[SWEEPS];
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
-        const int pixel = start + (thread + u * THREADS) / CHUNKS;
+        const int pixel = start + (thread + u * 32 * W) / CHUNKS;
         unders[u] = eight(p.under + static_cast<int64_t>(pixel) * CI + chunk * 8);
         ways[u] = way_back<CI, H>(p.around, pixel, chunk, p.across);
     }
@@ -574,7 +588,7 @@ __global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward 
     take(inverse + chunk * 8, inverses);
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
-        const int pixel = (thread + u * THREADS) / CHUNKS;
+        const int pixel = (thread + u * 32 * W) / CHUNKS;
         const uint4 found = *reinterpret_cast<const uint4 *>(slopes + place<CI>(pixel, chunk));
         const int inner = place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk);
         float g[8], around[8], y[8], input[8];
@@ -590,7 +604,7 @@ __global__ void __launch_bounds__(THREADS, IMG > 1 ? 1 : 2) back(const Backward 
 #pragma unroll
         for (int c = 0; c < 8; ++c) sums[c] += g[c], products[c] += g[c] * (y[c] - means[c]) * inverses[c];
     }
-    add_sums<CI>(sums, products, room, p.below_found, BACK);
+    add_sums<W, CI>(sums, products, room, p.below_found, BACK);
 }
 
 // Mean over pixels, a linear layer and the cross-entropy of one image; and back to the gradient at norm(y).
@@ -678,7 +692,7 @@ __global__ void __launch_bounds__(THREADS) prepare(const Prepare p) {
 }
 
 template <typename Given>
-int start(void (*kernel)(Given), const Given &given, int programs, int bytes, cudaStream_t stream) {
+int start(void (*kernel)(Given), const Given &given, int programs, int threads, int bytes, cudaStream_t stream) {
     static void (*known[16])(Given) = {};  // those that were told how much shared memory they have
     for (auto &one : known) {
         if (one == kernel) break;
@@ -687,40 +701,40 @@ int start(void (*kernel)(Given), const Given &given, int programs, int bytes, cu
         one = kernel;
         break;
     }
-    LAUNCH(kernel, programs, THREADS, bytes, stream, given);
+    LAUNCH(kernel, programs, threads, bytes, stream, given);
     return static_cast<int>(cudaGetLastError());
 }
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 int start_forward(const Forward &p, cudaStream_t stream) {
-    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG>;
-    return start(convolve<CI, CO, H, STRIDE, IMG>, p, p.images / IMG, Room::BYTES, stream);
+    using Room = ForwardRoom<CI, CO, H, STRIDE, IMG, W>;
+    return start(convolve<CI, CO, H, STRIDE, IMG, W>, p, p.images / IMG, 32 * W, Room::BYTES, stream);
 }
 
-template <int CI, int CO, int H, int STRIDE, int IMG>
+template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 int start_backward(const Backward &p, cudaStream_t stream) {
-    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG>;
-    return start(back<CI, CO, H, STRIDE, IMG>, p, p.images / IMG, Room::BYTES, stream);
+    using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
+    return start(back<CI, CO, H, STRIDE, IMG, W>, p, p.images / IMG, 32 * W, Room::BYTES, stream);
 }
 
 extern "C" {
 int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_forward<16, 16, 32, 1, 1>(*p, stream);
-    if (inside == 16) return start_forward<16, 32, 32, 2, 1>(*p, stream);
-    if (outside == 32) return start_forward<32, 32, 16, 1, 1>(*p, stream);
-    if (inside == 32) return start_forward<32, 64, 16, 2, 2>(*p, stream);
-    return start_forward<64, 64, 8, 1, 4>(*p, stream);
+    if (outside == 16) return start_forward<16, 16, 32, 1, 1, 16>(*p, stream);
+    if (inside == 16) return start_forward<16, 32, 32, 2, 1, 8>(*p, stream);
+    if (outside == 32) return start_forward<32, 32, 16, 1, 1, 8>(*p, stream);
+    if (inside == 32) return start_forward<32, 64, 16, 2, 2, 8>(*p, stream);
+    return start_forward<64, 64, 8, 1, 4, 16>(*p, stream);
 }
 
 int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_backward<16, 16, 32, 1, 1>(*p, stream);
-    if (inside == 16) return start_backward<16, 32, 32, 2, 1>(*p, stream);
-    if (outside == 32) return start_backward<32, 32, 16, 1, 1>(*p, stream);
-    if (inside == 32) return start_backward<32, 64, 16, 2, 1>(*p, stream);
-    return start_backward<64, 64, 8, 1, 4>(*p, stream);
+    if (outside == 16) return start_backward<16, 16, 32, 1, 1, 16>(*p, stream);
+    if (inside == 16) return start_backward<16, 32, 32, 2, 1, 8>(*p, stream);
+    if (outside == 32) return start_backward<32, 32, 16, 1, 1, 8>(*p, stream);
+    if (inside == 32) return start_backward<32, 64, 16, 2, 1, 8>(*p, stream);
+    return start_backward<64, 64, 8, 1, 4, 16>(*p, stream);
 }
 
-int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, 0, stream); }
+int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, THREADS, 0, stream); }
 
-int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
+int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, THREADS, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
 }
