@@ -126,18 +126,35 @@ __device__ __forceinline__ uint4 packed(const float (&from)[8]) {
 
 __device__ __forceinline__ uint4 eight(const Half *from) { return __ldg(reinterpret_cast<const uint4 *>(from)); }
 
-// Where eight channels of a pixel are in shared memory: swapped such that those of eight neighbours share no bank.
-template <int C>
-__device__ __forceinline__ int place(int pixel, int chunk) {
-    constexpr int shift = C == 16 ? 2 : C == 32 ? 1 : 0;
-    return pixel * C + ((chunk ^ ((pixel >> shift) & (C / 8 - 1))) << 3);
+// Where eight channels of a pixel are in shared memory. Images of side H have a border of zeros, so rows and columns
+// count from -1, as 0; rows are H + 3 apart, and chunks of eight channels swapped, such that those of eight pixels below
+// each other share no bank.
+template <int C, int H>
+__device__ __forceinline__ int place(int image, int row, int column, int chunk) {
+    const int swap = C == 16 ? row / 4 % 2 : C == 32 ? row / 2 % 4 : row % 8;
+    return ((image * (H + 2) + row) * (H + 3) + column) * C + ((chunk ^ swap) << 3);
+}
+template <int C, int H, int IMG>
+constexpr int ROOM = IMG * (H + 2) * (H + 3) * C;
+
+// The same for a pixel inside, numbered row by row, image by image.
+template <int C, int H>
+__device__ __forceinline__ int inner(int pixel, int chunk) {
+    return place<C, H>(pixel / (H * H), pixel / H % H + 1, pixel % H + 1, chunk);
 }
 
-// Pixels of images of side H are numbered in a row; their place among those with a border, at a stride.
-template <int H, int SIDE, int STRIDE>
-__device__ __forceinline__ int bordered(int pixel) {
-    const int image = pixel / (H * H), rest = pixel % (H * H);
-    return image * SIDE * SIDE + (rest / H) * STRIDE * SIDE + rest % H * STRIDE;
+// Tiles of sixteen pixels below each other, numbered column by column: where pixel i of them is. If images are eight
+// pixels high, half of them are in the next image.
+struct Where {
+    int image, row;
+};
+template <int H>
+__device__ __forceinline__ Where where(int tile, int i) {
+    const int place = tile / H;
+    if constexpr (H == 8)
+        return {2 * place + i / 8, i % 8};
+    else
+        return {place / (H / 16), place % (H / 16) * 16 + i};
 }
 
 // Numbers that belong to eight channels, from shared memory.
@@ -178,20 +195,20 @@ __device__ __forceinline__ void lines(const Norm &norm, float n, bool evaluating
 }
 
 // Zeros around images; everywhere, if other pixels are not all going to be written.
-template <int W, int C, int SIDE, int IMG>
+template <int W, int C, int H, int IMG>
 __device__ __forceinline__ void clear(Half *image, bool everywhere) {
-    constexpr int CHUNKS = C / 8, BORDER = 4 * SIDE - 4;
-    const int count = IMG * CHUNKS * (everywhere ? SIDE * SIDE : BORDER);
-    for (int i = threadIdx.x; i < count; i += 32 * W) {
-        int pixel = i / CHUNKS;
-        if (!everywhere) {
-            const int b = pixel % BORDER, side = b - 2 * SIDE;
-            const int inner = b < SIDE       ? b
-                              : b < 2 * SIDE ? (SIDE - 2) * SIDE + b
-                                             : (1 + side / 2) * SIDE + side % 2 * (SIDE - 1);
-            pixel = pixel / BORDER * SIDE * SIDE + inner;
-        }
-        *reinterpret_cast<uint4 *>(image + place<C>(pixel, i % CHUNKS)) = make_uint4(0, 0, 0, 0);
+    constexpr int CHUNKS = C / 8, SIDE = H + 2, BORDER = 4 * SIDE - 4;
+    if (everywhere) {
+        for (int i = threadIdx.x; i < ROOM<C, H, IMG> / 8; i += 32 * W)
+            reinterpret_cast<uint4 *>(image)[i] = make_uint4(0, 0, 0, 0);
+        return;
+    }
+    for (int i = threadIdx.x; i < IMG * CHUNKS * BORDER; i += 32 * W) {
+        const int b = i / CHUNKS % BORDER, side = b - 2 * SIDE;
+        const int row = b < SIDE ? 0 : b < 2 * SIDE ? SIDE - 1 : 1 + side / 2;
+        const int column = b < SIDE ? b : b < 2 * SIDE ? b - SIDE : side % 2 * (SIDE - 1);
+        const int at = place<C, H>(i / CHUNKS / BORDER, row, column, i % CHUNKS);
+        *reinterpret_cast<uint4 *>(image + at) = make_uint4(0, 0, 0, 0);
     }
 }
 
@@ -209,9 +226,8 @@ __device__ __forceinline__ void load_images(const float *x, int channel_step, in
         const int number = blockIdx.x * IMG + i / (H * H);
         const float *from = x + static_cast<int64_t>(number) * 3 * H * H + i % (H * H) * pixel_step;
         const Pair first = pair(from[0], from[channel_step]), second = pair(from[2 * channel_step], 0.0f);
-        const int pixel = bordered<H, H + 2, 1>(i) + H + 3;
-        *reinterpret_cast<uint4 *>(image + place<CI>(pixel, 0)) = make_uint4(first, second, 0, 0);
-        *reinterpret_cast<uint4 *>(image + place<CI>(pixel, 1)) = make_uint4(0, 0, 0, 0);
+        *reinterpret_cast<uint4 *>(image + inner<CI, H>(i, 0)) = make_uint4(first, second, 0, 0);
+        *reinterpret_cast<uint4 *>(image + inner<CI, H>(i, 1)) = make_uint4(0, 0, 0, 0);
     }
 }
 
@@ -264,78 +280,100 @@ __device__ __forceinline__ void add_sums(float (&sums)[8], float (&others)[8], f
     }
 }
 
-// Rows of tiles that a warp multiplies: (pixels, taps x channels) in shared memory times kernels.
-// Forward: pixels at a stride, shifted by the tap. Backward: shifted the other way, and kernels transposed.
-template <int CI, int CO, int SIDE, int MT, int NT, bool BACKWARD>
-__device__ __forceinline__ void convolved(float (&total)[MT][NT][4], const int (&pixels)[MT], const Half *image,
-                                          const Half *kernels) {
-    constexpr int ROW = 9 * CI + 8, K = BACKWARD ? CO : CI;
-    const int lane = threadIdx.x % 32;
+// What a warp multiplies: MT tiles of pixels beside each other, from the given one on, times NT tiles of kernels.
+// Forward: pixels at a stride, shifted by the tap. Backward: shifted the other way, and kernels transposed. At a stride
+// of 1 a tile serves three taps of a row, as what is left of, in and right of another one.
+template <int CI, int CO, int H, int STRIDE, int MT, int NT, bool BACKWARD>
+__device__ __forceinline__ void convolved(float (&total)[MT][NT][4], int tile, const Half *image, const Half *kernels) {
+    constexpr int ROW = 9 * CI + 8, K = BACKWARD ? CO : CI, B = (NT + 1) / 2;
+    const int lane = threadIdx.x % 32, column = tile % (H / STRIDE);
+    const Where at = where<H / STRIDE>(tile, lane % 16);
 #pragma unroll
     for (int mt = 0; mt < MT; ++mt)
 #pragma unroll
         for (int nt = 0; nt < NT; ++nt)
 #pragma unroll
             for (int i = 0; i < 4; ++i) total[mt][nt][i] = 0.0f;
-#pragma unroll 3
-    for (int tap = 0; tap < 9; ++tap) {
-        const int shift = BACKWARD ? (2 - tap / 3) * SIDE + 2 - tap % 3 : tap / 3 * SIDE + tap % 3;
+#pragma unroll 1
+    for (int row = 0; row < 3; ++row) {
 #pragma unroll
         for (int k = 0; k < K; k += 16) {
-            Pair b[NT / 2][4];
+            Pair b[3][B][4];
 #pragma unroll
-            for (int j = 0; j < NT / 2; ++j) {
-                const int n = (2 * j + lane / 16) * 8, part = k + lane / 8 % 2 * 8;
-                if constexpr (BACKWARD)
-                    load_matrices<true>(b[j], kernels + (part + lane % 8) * ROW + tap * CI + n);
-                else
-                    load_matrices<false>(b[j], kernels + (n + lane % 8) * ROW + tap * CI + part);
-            }
+            for (int t = 0; t < 3; ++t)
 #pragma unroll
-            for (int mt = 0; mt < MT; ++mt) {
-                Pair a[4];
-                load_matrices<false>(a, image + place<K>(pixels[mt] + shift, k / 8 + lane / 16));
+                for (int j = 0; j < B; ++j) {
+                    const int n = (2 * j + lane / 16) * 8, part = k + lane / 8 % 2 * 8, tap = row * 3 + (BACKWARD ? 2 - t : t);
+                    if constexpr (BACKWARD)
+                        load_matrices<true>(b[t][j], kernels + (part + lane % 8) * ROW + tap * CI + n);
+                    else
+                        load_matrices<false>(b[t][j], kernels + (n + lane % 8) * ROW + tap * CI + part);
+                }
+            const int shift = BACKWARD ? 2 - row : row;
+            const Half *from =
+                image + place<K, H>(at.image, at.row * STRIDE + shift, column * STRIDE, k / 8 + lane / 16);
+            if constexpr (STRIDE == 1) {
 #pragma unroll
-                for (int nt = 0; nt < NT; ++nt)
-                    multiply(total[mt][nt], a, b[nt / 2][nt % 2 * 2], b[nt / 2][nt % 2 * 2 + 1]);
+                for (int j = 0; j < MT + 2; ++j) {
+                    Pair a[4];
+                    load_matrices<false>(a, from + j * K);
+#pragma unroll
+                    for (int t = 0; t < 3; ++t)
+                        if (j - t >= 0 && j - t < MT)
+#pragma unroll
+                            for (int nt = 0; nt < NT; ++nt)
+                                multiply(total[j - t][nt], a, b[t][nt / 2][nt % 2 * 2], b[t][nt / 2][nt % 2 * 2 + 1]);
+                }
+            } else {
+#pragma unroll
+                for (int mt = 0; mt < MT; ++mt)
+#pragma unroll
+                    for (int t = 0; t < 3; ++t) {
+                        Pair a[4];
+                        load_matrices<false>(a, from + (mt * STRIDE + t) * K);
+#pragma unroll
+                        for (int nt = 0; nt < NT; ++nt)
+                            multiply(total[mt][nt], a, b[t][nt / 2][nt % 2 * 2], b[t][nt / 2][nt % 2 * 2 + 1]);
+                    }
             }
         }
     }
 }
 
-// Tiles of a warp as bf16 in shared memory, (pixels, C), where threads take eight channels at a time from.
-template <int C, int MT, int NT>
-__device__ __forceinline__ void lay_out(const float (&total)[MT][NT][4], int row, int column, Half *to) {
+// Tiles of a warp as bf16 in shared memory, where threads take eight channels of a pixel at a time from.
+template <int C, int H, int MT, int NT>
+__device__ __forceinline__ void lay_out(const float (&total)[MT][NT][4], int tile, int first, Half *to) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int mt = 0; mt < MT; ++mt)
+    for (int half = 0; half < 2; ++half) {
+        const Where at = where<H>(tile, lane / 4 + half * 8);
 #pragma unroll
-        for (int nt = 0; nt < NT; ++nt)
+        for (int nt = 0; nt < NT; ++nt) {
+            Half *start = to + place<C, H>(at.image, at.row + 1, tile % H + 1, first + nt) + lane % 4 * 2;
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int pixel = (row * MT + mt) * 16 + lane / 4 + half * 8;
-                Pair *at = reinterpret_cast<Pair *>(to + place<C>(pixel, column * NT + nt) + lane % 4 * 2);
-                *at = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
-            }
+            for (int mt = 0; mt < MT; ++mt)
+                *reinterpret_cast<Pair *>(start + mt * C) = pair(total[mt][nt][2 * half], total[mt][nt][2 * half + 1]);
+        }
+    }
 }
 
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct ForwardRoom {
-    static constexpr int IMAGE = IMG * (H + 2) * (H + 2) * CI, KERNELS = CO * (9 * CI + 8);
+    static constexpr int IMAGE = ROOM<CI, H, IMG>, KERNELS = CO * (9 * CI + 8);
     static constexpr int BYTES = 2 * (IMAGE + KERNELS) + 4 * (2 * CI + 2 * W * CO);
 };
 
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
-__global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32 && STRIDE == 1 ? 3 : 2) convolve(const Forward p) {
+__global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : 2) convolve(const Forward p) {
     using Room = ForwardRoom<CI, CO, H, STRIDE, IMG, W>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, WN = CO == 64 && W == 16 ? 2 : 1;
+    constexpr int HO = H / STRIDE, WN = CO == 64 && STRIDE == 1 ? 2 : 1;
     constexpr int MT = IMG * HO * HO / (16 * W / WN), NT = CO / 8 / WN;
     SHARED_MEMORY(memory);
     Half *image = reinterpret_cast<Half *>(memory), *kernels = image + Room::IMAGE;
     float *slope = reinterpret_cast<float *>(kernels + Room::KERNELS), *offset = slope + CI, *room = offset + CI;
     const int thread = threadIdx.x;
     send_kernels<W, CI, CO>(p.w, kernels);
-    clear<W, CI, SIDE, IMG>(image, false);
+    clear<W, CI, H, IMG>(image, false);
     if (p.x) {
         load_images<W, CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
@@ -362,7 +400,7 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32
 #pragma unroll
             for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes[c] + offsets[c] + around[c]);
             const uint4 input = packed(y);
-            *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = input;
+            *reinterpret_cast<uint4 *>(image + inner<CI, H>(pixel, chunk)) = input;
             if (p.out)
                 *reinterpret_cast<uint4 *>(p.out + static_cast<int64_t>(start + pixel) * CI + chunk * 8) = input;
         }
@@ -370,14 +408,11 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32
     arrive();
     __syncthreads();
 
-    const int warp = thread / 32, lane = thread % 32, across = warp / (W / WN), down = warp % (W / WN);
-    int pixels[MT];
-#pragma unroll
-    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<HO, SIDE, STRIDE>((down * MT + mt) * 16 + lane % 16);
+    const int warp = thread / 32, tile = warp % (W / WN) * MT, first = warp / (W / WN) * NT;
     float total[MT][NT][4];
-    convolved<CI, CO, SIDE, MT, NT, false>(total, pixels, image, kernels + across * NT * 8 * (9 * CI + 8));
+    convolved<CI, CO, H, STRIDE, MT, NT, false>(total, tile, image, kernels + first * 8 * (9 * CI + 8));
     __syncthreads();
-    lay_out<CO>(total, down, across, image);
+    lay_out<CO, HO>(total, tile, first, image);
     __syncthreads();
     constexpr int CHUNKS = CO / 8, SWEEPS = IMG * HO * HO * CHUNKS / (32 * W);
     const int chunk = thread % CHUNKS;
@@ -385,7 +420,7 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
         const int pixel = (thread + u * 32 * W) / CHUNKS;
-        const uint4 values = *reinterpret_cast<const uint4 *>(image + place<CO>(pixel, chunk));
+        const uint4 values = *reinterpret_cast<const uint4 *>(image + inner<CO, HO>(pixel, chunk));
         const int64_t at = (static_cast<int64_t>(blockIdx.x) * IMG * HO * HO + pixel) * CO + chunk * 8;
         *reinterpret_cast<uint4 *>(p.to + at) = values;
         float y[8];
@@ -398,9 +433,9 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : CO == 32
 
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct BackwardRoom {
-    static constexpr int PIXELS = IMG * (H + 2) * (H + 2), KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
+    static constexpr int PIXELS = ROOM<1, H, IMG>, KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
     static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = W / (WM * WN);
-    static constexpr int SLICES = CI == 64 ? 0 : WK > 8 ? 8 : WK;  // room to add up what warps have; or none
+    static constexpr int SLICES = WK > 1 ? WK : 0;  // room to add up what warps have
     static constexpr int BYTES =
         2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * W * CI + SLICES * SLICE);
 };
@@ -409,59 +444,59 @@ struct BackwardRoom {
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int row, float *room, float *to, bool three) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, MW = Room::MW, STEPS = IMG * HO * HO / 16, WK = Room::WK;
+    constexpr int HO = H / STRIDE, MW = Room::MW, WK = Room::WK, TILES = IMG * HO * HO / 16 / WK;
+    constexpr int RUN = TILES < HO ? TILES : HO;  // tiles beside each other
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int wm = warp % Room::WM, wn = warp / Room::WM % Room::WN, wk = warp / (Room::WM * Room::WN);
     float total[MW][6][4] = {};
-#pragma unroll 2
-    for (int step = wk; step < STEPS; step += WK) {
-        const int left = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 16 * 8 + lane % 8) + SIDE + 1;
-        const int right = bordered<HO, SIDE, STRIDE>(step * 16 + lane / 8 % 2 * 8 + lane % 8) + row * SIDE;
-        Pair a[MW][4], b[3][4];
+#pragma unroll 1
+    for (int tile = wk * TILES; tile < (wk + 1) * TILES; tile += RUN) {
+        const Where left = where<HO>(tile, lane / 16 * 8 + lane % 8), right = where<HO>(tile, lane / 8 % 2 * 8 + lane % 8);
+        const int column = tile % HO * STRIDE;
+        const Half *as[MW], *bs = image + place<CI, H>(right.image, right.row * STRIDE + row, column, wn * 2 + lane / 16);
 #pragma unroll
-        for (int m = 0; m < MW; ++m)
-            load_matrices<true>(a[m], slopes + place<CO>(left, (wm * MW + m) * 2 + lane / 8 % 2));
+        for (int m = 0; m < MW; ++m) {
+            const int chunk = (wm * MW + m) * 2 + lane / 8 % 2;
+            as[m] = slopes + place<CO, H>(left.image, left.row * STRIDE + 1, column + 1, chunk);
+        }
+        Pair b[RUN * STRIDE + 2][4];
 #pragma unroll
-        for (int column = 0; column < 3; ++column)
-            load_matrices<true>(b[column], image + place<CI>(right + column, wn * 2 + lane / 16));
+        for (int i = 0; i < RUN; ++i) {
 #pragma unroll
-        for (int column = 0; column < 3; ++column)
+            for (int j = 0; j < 3; ++j)  // at a stride of 1 two of the three columns are there
+                if (i == 0 || i * STRIDE + j > (i - 1) * STRIDE + 2)
+                    load_matrices<true>(b[i * STRIDE + j], bs + (i * STRIDE + j) * CI);
 #pragma unroll
             for (int m = 0; m < MW; ++m) {
-                multiply(total[m][2 * column], a[m], b[column][0], b[column][1]);
-                multiply(total[m][2 * column + 1], a[m], b[column][2], b[column][3]);
-            }
-    }
-    const auto put = [&](bool more) {
+                Pair a[4];
+                load_matrices<true>(a, as[m] + i * STRIDE * CO);
 #pragma unroll
-        for (int m = 0; m < MW; ++m)
-#pragma unroll
-            for (int nt = 0; nt < 6; ++nt)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8;
-                    const int inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
-                    float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
-                    if constexpr (Room::SLICES == 0) {
-                        atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
-                    } else {
-                        float *slice = room + wk % Room::SLICES * Room::SLICE;
-                        float2 *at = reinterpret_cast<float2 *>(slice + (outside * 3 + nt / 2) * CI + inside);
-                        *at = more ? make_float2(at->x + two.x, at->y + two.y) : two;
-                    }
+                for (int j = 0; j < 3; ++j) {
+                    multiply(total[m][2 * j], a, b[i * STRIDE + j][0], b[i * STRIDE + j][1]);
+                    multiply(total[m][2 * j + 1], a, b[i * STRIDE + j][2], b[i * STRIDE + j][3]);
                 }
-    };
-    if (Room::SLICES == 0 || wk < Room::SLICES) put(false);
-    if constexpr (Room::SLICES > 0) {
-        if constexpr (WK > Room::SLICES) {
-            __syncthreads();
-            if (wk >= Room::SLICES) put(true);
+            }
         }
+    }
+#pragma unroll
+    for (int m = 0; m < MW; ++m)
+#pragma unroll
+        for (int nt = 0; nt < 6; ++nt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8, inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
+                const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
+                if constexpr (WK == 1)
+                    atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
+                else
+                    *reinterpret_cast<float2 *>(room + wk * Room::SLICE + (outside * 3 + nt / 2) * CI + inside) = two;
+            }
+    if constexpr (WK > 1) {
         __syncthreads();
         for (int i = threadIdx.x; i < Room::SLICE / 4; i += 32 * W) {
             float4 four = reinterpret_cast<const float4 *>(room)[i];
 #pragma unroll
-            for (int k = 1; k < Room::SLICES; ++k) {
+            for (int k = 1; k < WK; ++k) {
                 const float4 more = reinterpret_cast<const float4 *>(room + k * Room::SLICE)[i];
                 four.x += more.x, four.y += more.y, four.z += more.z, four.w += more.w;
             }
@@ -480,7 +515,7 @@ __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(const Backward p) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
-    constexpr int SIDE = H + 2, HO = H / STRIDE, WN = CI == 64 && W == 16 ? 2 : 1;
+    constexpr int HO = H / STRIDE, WN = CI == 16 ? 1 : 2;
     constexpr int MT = IMG * H * H / (16 * W / WN), NT = CI / 8 / WN;
     constexpr int CHUNKS_O = CO / 8, SWEEPS_O = IMG * HO * HO * CHUNKS_O / (32 * W);
     constexpr int CHUNKS = CI / 8, SWEEPS = IMG * H * H * CHUNKS / (32 * W);
@@ -500,8 +535,8 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
         gs[u] = eight(p.g + at * 8);
         ys[u] = eight(p.y + at * 8);
     }
-    clear<W, CO, SIDE, IMG>(slopes, STRIDE > 1);
-    clear<W, CI, SIDE, IMG>(image, false);
+    clear<W, CO, H, IMG>(slopes, STRIDE > 1);
+    clear<W, CI, H, IMG>(image, false);
     const float n = static_cast<float>(p.images) * HO * HO, below_n = static_cast<float>(p.images) * H * H;
     if (thread < CO) {
         // the gradient at y: gamma inverse (g - mean of g - norm(y) mean of g norm(y)), a line in g and y
@@ -534,8 +569,8 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
             unpack(ys[u], y);
 #pragma unroll
             for (int c = 0; c < 8; ++c) g[c] = gradients[c] * g[c] + values[c] * y[c] + rests[c];
-            const int at = place<CO>(bordered<HO, SIDE, STRIDE>(pixel) + SIDE + 1, outer);
-            *reinterpret_cast<uint4 *>(slopes + at) = packed(g);
+            const int row = pixel / HO % HO * STRIDE + 1, column = pixel % HO * STRIDE + 1;
+            *reinterpret_cast<uint4 *>(slopes + place<CO, H>(pixel / (HO * HO), row, column, outer)) = packed(g);
         }
     }
     if (first) {
@@ -558,7 +593,7 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
                 for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes_in[c] + offsets[c]);
                 values[u] = packed(y);
             }
-            *reinterpret_cast<uint4 *>(image + place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk)) = values[u];
+            *reinterpret_cast<uint4 *>(image + inner<CI, H>(pixel, chunk)) = values[u];
         }
     }
     arrive();
@@ -567,14 +602,11 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
     for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG, W>(slopes, image, row, slices, p.to_w, first);
     if (first) return;
 
-    const int warp = thread / 32, lane = thread % 32, across = warp / (W / WN), down = warp % (W / WN);
-    int pixels[MT];
-#pragma unroll
-    for (int mt = 0; mt < MT; ++mt) pixels[mt] = bordered<H, SIDE, 1>((down * MT + mt) * 16 + lane % 16);
+    const int warp = thread / 32, tile = warp % (W / WN) * MT, left = warp / (W / WN) * NT;
     float total[MT][NT][4];
-    convolved<CI, CO, SIDE, MT, NT, true>(total, pixels, slopes, kernels + across * NT * 8);
+    convolved<CI, CO, H, 1, MT, NT, true>(total, tile, slopes, kernels + left * 8);
     __syncthreads();
-    lay_out<CI>(total, down, across, slopes);
+    lay_out<CI, H>(total, tile, left, slopes);
     uint4 unders[SWEEPS], ways[SWEEPS];
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
@@ -589,13 +621,12 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
 #pragma unroll
     for (int u = 0; u < SWEEPS; ++u) {
         const int pixel = (thread + u * 32 * W) / CHUNKS;
-        const uint4 found = *reinterpret_cast<const uint4 *>(slopes + place<CI>(pixel, chunk));
-        const int inner = place<CI>(bordered<H, SIDE, 1>(pixel) + SIDE + 1, chunk);
+        const int here = inner<CI, H>(pixel, chunk);
         float g[8], around[8], y[8], input[8];
-        unpack(found, g);
+        unpack(*reinterpret_cast<const uint4 *>(slopes + here), g);
         unpack(ways[u], around);
         unpack(unders[u], y);
-        unpack(*reinterpret_cast<const uint4 *>(image + inner), input);
+        unpack(*reinterpret_cast<const uint4 *>(image + here), input);
 #pragma unroll
         for (int c = 0; c < 8; ++c) g[c] = input[c] > 0.0f ? g[c] + around[c] : 0.0f;
         const uint4 rounded = packed(g);
@@ -719,19 +750,19 @@ int start_backward(const Backward &p, cudaStream_t stream) {
 
 extern "C" {
 int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_forward<16, 16, 32, 1, 1, 16>(*p, stream);
+    if (outside == 16) return start_forward<16, 16, 32, 1, 1, 8>(*p, stream);
     if (inside == 16) return start_forward<16, 32, 32, 2, 1, 8>(*p, stream);
-    if (outside == 32) return start_forward<32, 32, 16, 1, 1, 8>(*p, stream);
+    if (outside == 32) return start_forward<32, 32, 16, 1, 2, 8>(*p, stream);
     if (inside == 32) return start_forward<32, 64, 16, 2, 2, 8>(*p, stream);
-    return start_forward<64, 64, 8, 1, 4, 16>(*p, stream);
+    return start_forward<64, 64, 8, 1, 4, 8>(*p, stream);
 }
 
 int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_backward<16, 16, 32, 1, 1, 16>(*p, stream);
+    if (outside == 16) return start_backward<16, 16, 32, 1, 1, 8>(*p, stream);
     if (inside == 16) return start_backward<16, 32, 32, 2, 1, 8>(*p, stream);
     if (outside == 32) return start_backward<32, 32, 16, 1, 1, 8>(*p, stream);
-    if (inside == 32) return start_backward<32, 64, 16, 2, 1, 8>(*p, stream);
-    return start_backward<64, 64, 8, 1, 4, 16>(*p, stream);
+    if (inside == 32) return start_backward<32, 64, 16, 2, 2, 8>(*p, stream);
+    return start_backward<64, 64, 8, 1, 4, 8>(*p, stream);
 }
 
 int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, THREADS, 0, stream); }
