@@ -101,14 +101,15 @@ class FusedNetwork(nn.Module):
 
 
 def _tensors(plain: nn.Sequential) -> dict[str, list[Tensor]]:
-    """What a plain network has, in the order in which a fused one keeps it: (outside, row, column, inside) in kernels."""
+    """What a plain network has, in the order of a fused one; kernels are (outside, row, column, inside) there."""
     head: nn.Linear = plain[-1]  # pyright: ignore
     both = list(pairs(plain))
+    others = [p for _, norm in both for p in (norm.weight, norm.bias)] + [head.weight, head.bias]
     return {
         "kernels": [conv.weight.detach().permute(0, 2, 3, 1) for conv, _ in both],
-        "others": [p.detach() for _, norm in both for p in (norm.weight, norm.bias)] + [head.weight.detach(), head.bias.detach()],
+        "others": [p.detach() for p in others],
         "moments": [p for _, norm in both for p in (norm.running_mean, norm.running_var)],  # pyright: ignore
-    }  # fmt: skip
+    }
 
 
 def flat(plain: nn.Sequential) -> dict[str, Tensor]:
@@ -226,7 +227,9 @@ class _Pass:
         self._back(layers[0], ys[0], g, None, None, x=self.x.data_ptr(), **_steps(self.x))
         return self.to_kernels.view(-1), self.to_others.view(-1)  # views of them, which autograd need not copy
 
-    def _back(self, layer: _Layer, y: Tensor, g: Tensor, below: _Layer | None, under: Tensor | None, **given: Any) -> Tensor:
+    def _back(
+        self, layer: _Layer, y: Tensor, g: Tensor, below: _Layer | None, under: Tensor | None, **given: Any
+    ) -> Tensor:
         to = g if under is None else torch.empty_like(under)
         if below is not None:
             given |= {"under": _at(under), "below": below.norm, "below_found": below.found, "to": _at(to)}

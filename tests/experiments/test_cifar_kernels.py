@@ -15,7 +15,11 @@ from experiments._cifar_training import network
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
-COMPILER = kernels.NVCC if ON_GPU else ("g++", "-O2", "-std=c++17", "-x", "c++", "-shared", "-fPIC", f"-I{Path(__file__).parent}")
+COMPILER = (
+    kernels.NVCC
+    if ON_GPU
+    else ("g++", "-O2", "-std=c++17", "-x", "c++", "-shared", "-fPIC", f"-I{Path(__file__).parent}")
+)
 DEPTHS = [8, 14]  # one block a stage, and two: blocks that change sizes come after each other, or not
 
 pytestmark = pytest.mark.skipif(shutil.which(COMPILER[0]) is None, reason=f"no {COMPILER[0]} to compile programs with")
@@ -97,7 +101,8 @@ def test_a_step_is_that_of_the_plain_network(depth: int, apart: float, bound: fl
     for (name, a), b in zip(found.named_buffers(), exact.buffers(), strict=True):
         if a.is_floating_point():
             before[name] = distance(a, b)
-    back = {name: distance(a, b.grad) for (name, a), b in zip(found.named_parameters(), exact.parameters(), strict=True)}
+    pairs = zip(found.named_parameters(), exact.parameters(), strict=True)
+    back = {name: distance(a, b.grad) for (name, a), b in pairs}
     assert max(before.values()) < 1e-3, before
     assert np.median([*back.values()]) < bound, back
     assert max(back.values()) < 0.2, back

@@ -16,6 +16,7 @@ from paceline.problems.digits import digits_training, load_digits
 from paceline.runner.streams import Streams
 from paceline.study import Decided, Observed, Study
 from paceline.training import DeviceBatches, TorchTraining
+from paceline.training.captured import Captured
 from tests.runner.host_lane import HostLane
 
 OPTIMISERS = {
@@ -176,6 +177,31 @@ def test_what_cannot_be_recorded_says_why_and_goes_on_in_turn(tmp_path: Path, ch
 
     with pytest.warns(UserWarning, match=f"streams: .*{reason}.*Going on as local"):
         assert tuned(factory, partial(Streams, lane=FrozenLane), tmp_path / "s", steps=60).value is not None
+
+
+class OpenOrder(HostLane):
+    """Replays that end a millionth of a weight beside the step, as where sums are added up in another order."""
+
+    def record(self, work):
+        def replay() -> None:
+            work()
+            with torch.no_grad():
+                OpenOrder.weight += 1e-6
+
+        return replay
+
+
+def test_what_rounding_leaves_open_may_grow_from_step_to_step() -> None:
+    """Gradients that turn around within a few millionths: three steps in a row would end anywhere."""
+    model = nn.Linear(1, 1, bias=False)
+    OpenOrder.weight = model.weight
+    training = TorchTraining(
+        model,
+        torch.optim.SGD(model.parameters(), lr=1e-2),
+        batches=DeviceBatches(torch.zeros(8, 1), size=4),
+        loss=lambda net, batch: -torch.cos(1e6 * net.weight).sum() / 1e6,
+    )
+    Captured(training, OpenOrder(torch.device("cpu")))
 
 
 def test_a_training_that_is_broken_says_what_it_says_in_turn(tmp_path: Path) -> None:

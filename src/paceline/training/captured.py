@@ -119,13 +119,9 @@ class Captured:
                 self._rates.copy_(torch.tensor([usual, 0.5 * usual] * (AHEAD // 2)))
                 self._step()  # torch's optimisers make their state in the first step: it is never a recorded one
                 self._optimizer.keep_places()
-                changed, places = [*self._tensors(), self._counters], self._places()
-                before, randomness = [tensor.clone() for tensor in changed], self.lane.random_state()
-                start = self._copies()
-                with self.lane.unwaiting():
-                    for _ in range(TRIED):
-                        self._step()
-                plain = self._copies()
+                places = self._places()
+                with self.lane.unwaiting():  # a capture that breaks off in the middle would cost memory for good
+                    self._step()
                 self.lane.finish()
             replay = self.lane.record(self._step)
             if self._places() != places:
@@ -133,23 +129,37 @@ class Captured:
                     "the model or the optimiser puts new tensors in the place of its own: change them in place, with "
                     "copy_ or mul_"
                 )
-            with self.lane.entered():
-                _assign(changed, before)
-                self.lane.set_random_state(randomness)
             for _ in range(TRIED):
-                replay()
-            self.lane.finish()
+                self._try(replay)
+        return replay
+
+    def _try(self, replay: Callable[[], None]) -> None:
+        """Do one step plainly and once more by replay, from the same state; refuse the recording where they differ.
+
+        Step by step, since what rounding and the order of sums leave open grows from one step to the next.
+        """
+        with self.lane.entered():
+            changed = [*self._tensors(), self._counters]
+            before, randomness = [tensor.clone() for tensor in changed], self.lane.random_state()
+            start = self._copies()
+            self._step()
+            plain = self._copies()
+            _assign(changed, before)
+            self.lane.set_random_state(randomness)
+        replay()
+        self.lane.finish()
         for name, copies in self._copies().items():
             moved, off = _distance(plain[name], start[name]), _distance(plain[name], copies)
             if not np.isfinite(moved):
-                raise NotCapturableError(f"{name} are not finite after {TRIED + 1} steps at rates up to {usual:g}")
+                raise NotCapturableError(
+                    f"{name} are not finite after a few steps at rates of {float(self._rates[0]):g}"
+                )
             if off > ALIKE * moved:
                 kind = type(self._optimizer.optimizer).__name__
                 raise NotCapturableError(
-                    f"a recording of the step does not do what the step does, {name} differ by {off:.2g} after {TRIED} "
-                    f"steps that change them by {moved:.2g}: {kind}, the model or `step` counts or decides on the host"
+                    f"a recording of the step does not do what the step does, {name} differ by {off:.2g} after a step "
+                    f"that changes them by {moved:.2g}: {kind}, the model or `step` counts or decides on the host"
                 )
-        return replay
 
     def _recorded_observation(self) -> "Callable[[], None] | None":
         """Record the observation; None where it must be made anew each time, since `evaluate` waits for a number."""
