@@ -108,6 +108,9 @@ __device__ __forceinline__ void send(Half *to, const Half *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
 }
 __device__ __forceinline__ void arrive() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// A line of memory that will be read later may come nearer.
+__device__ __forceinline__ void expect(const Half *at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 #endif
 
 __device__ __forceinline__ float low(Pair both) { return __uint_as_float(both << 16); }
@@ -431,89 +434,118 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : 2) convo
     if (!p.evaluating) add_sums<W, CO>(sums, squares, room, p.sums, FORTH);
 }
 
+// Gradients of kernels are spread over warps: MW tiles of sixteen channels outside times NW of eight inside each, for
+// ROWS rows of the kernels at a time, and if that leaves warps, a part of the pixels each, added up in SLICES.
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct BackwardRoom {
-    static constexpr int PIXELS = ROOM<1, H, IMG>, KERNELS = CO * (9 * CI + 8), SLICE = CO * 3 * CI;
-    static constexpr int MW = CO > 16 ? 2 : 1, WM = CO / 16 / MW, WN = CI / 16, WK = W / (WM * WN);
-    static constexpr int SLICES = WK > 1 ? WK : 0;  // room to add up what warps have
+    static constexpr int PIXELS = ROOM<1, H, IMG>, KERNELS = CO * (9 * CI + 8);
+    static constexpr int ROWS = CI == 64 ? 1 : 3, NW = CI == 64 ? 2 : 1, MW = CO == 64 ? 2 : 1;
+    static constexpr int WM = CO / 16 / MW, WN = CI / 8 / NW, WK = W / (WM * WN);
+    static constexpr int SLICE = CO * (9 * CI + 8), SLICES = WK > 1 ? 2 : 0;
     static constexpr int BYTES =
         2 * (PIXELS * (CI + CO) + KERNELS) + 4 * (3 * CO + 4 * CI + 2 * W * CI + SLICES * SLICE);
 };
 
-// The gradient of one row of each kernel (outside, column, inside): products over pixels, split over warps.
+// The gradient of some rows of each kernel (outside, row, column, inside): products over pixels.
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
-__device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int row, float *room, float *to, bool three) {
+__device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int first, float *room, float *to, bool three) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
-    constexpr int HO = H / STRIDE, MW = Room::MW, WK = Room::WK, TILES = IMG * HO * HO / 16 / WK;
-    constexpr int RUN = TILES < HO ? TILES : HO;  // tiles beside each other
+    constexpr int HO = H / STRIDE, MW = Room::MW, NW = Room::NW, WK = Room::WK, ROWS = Room::ROWS, SLICES = Room::SLICES;
+    constexpr int TILES = IMG * HO * HO / 16 / WK, RUN = TILES < HO ? TILES : HO;  // of a warp, and beside each other
+    constexpr int COLUMNS = ((RUN - 1) * STRIDE + 4) / 2 * 2;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int wm = warp % Room::WM, wn = warp / Room::WM % Room::WN, wk = warp / (Room::WM * Room::WN);
-    float total[MW][6][4] = {};
+    float total[MW][ROWS][3][NW][4] = {};
 #pragma unroll 1
     for (int tile = wk * TILES; tile < (wk + 1) * TILES; tile += RUN) {
         const Where left = where<HO>(tile, lane / 16 * 8 + lane % 8), right = where<HO>(tile, lane / 8 % 2 * 8 + lane % 8);
         const int column = tile % HO * STRIDE;
-        const Half *as[MW], *bs = image + place<CI, H>(right.image, right.row * STRIDE + row, column, wn * 2 + lane / 16);
+        const Half *as[MW], *bs[ROWS];
 #pragma unroll
         for (int m = 0; m < MW; ++m) {
             const int chunk = (wm * MW + m) * 2 + lane / 8 % 2;
             as[m] = slopes + place<CO, H>(left.image, left.row * STRIDE + 1, column + 1, chunk);
         }
-        Pair b[RUN * STRIDE + 2][4];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {  // sixteen channels of a column at a time, or eight of two
+            const int row = right.row * STRIDE + first + r, half = lane / 16;
+            bs[r] = image + (NW == 2 ? place<CI, H>(right.image, row, column, wn * 2 + half)
+                                     : place<CI, H>(right.image, row, column + half, wn));
+        }
+        Pair b[ROWS][COLUMNS / (3 - NW)][4];
 #pragma unroll
         for (int i = 0; i < RUN; ++i) {
 #pragma unroll
-            for (int j = 0; j < 3; ++j)  // at a stride of 1 two of the three columns are there
-                if (i == 0 || i * STRIDE + j > (i - 1) * STRIDE + 2)
-                    load_matrices<true>(b[i * STRIDE + j], bs + (i * STRIDE + j) * CI);
+            for (int j = 0; j < COLUMNS; j += 3 - NW)  // columns that were not there for the tile before
+                if (j <= i * STRIDE + 2 && (i == 0 || j > (i - 1) * STRIDE + 2))
+#pragma unroll
+                    for (int r = 0; r < ROWS; ++r) load_matrices<true>(b[r][j / (3 - NW)], bs[r] + j * CI);
 #pragma unroll
             for (int m = 0; m < MW; ++m) {
                 Pair a[4];
                 load_matrices<true>(a, as[m] + i * STRIDE * CO);
 #pragma unroll
-                for (int j = 0; j < 3; ++j) {
-                    multiply(total[m][2 * j], a, b[i * STRIDE + j][0], b[i * STRIDE + j][1]);
-                    multiply(total[m][2 * j + 1], a, b[i * STRIDE + j][2], b[i * STRIDE + j][3]);
-                }
+                for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+                    for (int t = 0; t < 3; ++t)
+#pragma unroll
+                        for (int n = 0; n < NW; ++n) {
+                            const int j = i * STRIDE + t, part = NW == 2 ? n : j % 2;
+                            const Pair(&both)[4] = b[r][j / (3 - NW)];
+                            multiply(total[m][r][t][n], a, both[2 * part], both[2 * part + 1]);
+                        }
             }
         }
     }
+    const auto put = [&](bool more) {
 #pragma unroll
-    for (int m = 0; m < MW; ++m)
+        for (int m = 0; m < MW; ++m)
 #pragma unroll
-        for (int nt = 0; nt < 6; ++nt)
+            for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8, inside = wn * 16 + nt % 2 * 8 + lane % 4 * 2;
-                const float2 two = make_float2(total[m][nt][2 * half], total[m][nt][2 * half + 1]);
-                if constexpr (WK == 1)
-                    atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + row * 3 + nt / 2) * CI + inside), two);
-                else
-                    *reinterpret_cast<float2 *>(room + wk * Room::SLICE + (outside * 3 + nt / 2) * CI + inside) = two;
-            }
-    if constexpr (WK > 1) {
-        __syncthreads();
-        for (int i = threadIdx.x; i < Room::SLICE / 4; i += 32 * W) {
-            float4 four = reinterpret_cast<const float4 *>(room)[i];
+                for (int t = 0; t < 3; ++t)
 #pragma unroll
-            for (int k = 1; k < WK; ++k) {
-                const float4 more = reinterpret_cast<const float4 *>(room + k * Room::SLICE)[i];
-                four.x += more.x, four.y += more.y, four.z += more.z, four.w += more.w;
-            }
-            const int outside = 4 * i / (3 * CI), rest = 4 * i % (3 * CI);
+                    for (int n = 0; n < NW; ++n)
+#pragma unroll
+                        for (int half = 0; half < 2; ++half) {
+                            const int outside = (wm * MW + m) * 16 + lane / 4 + half * 8, tap = (first + r) * 3 + t;
+                            const int inside = (wn * NW + n) * 8 + lane % 4 * 2;
+                            const float(&d)[4] = total[m][r][t][n];
+                            const float2 two = make_float2(d[2 * half], d[2 * half + 1]);
+                            if constexpr (SLICES == 0) {
+                                atomicAdd(reinterpret_cast<float2 *>(to + (outside * 9 + tap) * CI + inside), two);
+                            } else {
+                                float *slice = room + wk % SLICES * Room::SLICE + outside * (9 * CI + 8);
+                                float2 *at = reinterpret_cast<float2 *>(slice + tap * CI + inside);
+                                *at = more ? make_float2(at->x + two.x, at->y + two.y) : two;
+                            }
+                        }
+    };
+    if constexpr (SLICES == 0) {
+        put(false);
+    } else {
+        for (int turn = 0; turn < WK / SLICES; ++turn) {
+            if (wk / SLICES == turn) put(turn > 0);
+            __syncthreads();
+        }
+        for (int i = threadIdx.x; i < CO * 9 * CI / 4; i += 32 * W) {
+            const int outside = 4 * i / (9 * CI), rest = 4 * i % (9 * CI);
+            const float *slice = room + outside * (9 * CI + 8) + rest;
+            float4 four = *reinterpret_cast<const float4 *>(slice);
+            const float4 more = *reinterpret_cast<const float4 *>(slice + Room::SLICE);
+            four.x += more.x, four.y += more.y, four.z += more.z, four.w += more.w;
             if (!three) {
-                atomicAdd(reinterpret_cast<float4 *>(to + (outside * 9 + row * 3) * CI + rest), four);
+                atomicAdd(reinterpret_cast<float4 *>(to + outside * 9 * CI + rest), four);
             } else if (rest % CI == 0) {
-                float *at = to + (outside * 9 + row * 3 + rest / CI) * 3;
+                float *at = to + (outside * 9 + rest / CI) * 3;
                 atomicAdd(at, four.x), atomicAdd(at + 1, four.y), atomicAdd(at + 2, four.z);
             }
         }
-        __syncthreads();
     }
 }
 
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
-__global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(const Backward p) {
+__global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : CI == 32 ? 3 : 2) back(const Backward p) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
     constexpr int HO = H / STRIDE, WN = CI == 16 ? 1 : 2;
     constexpr int MT = IMG * H * H / (16 * W / WN), NT = CI / 8 / WN;
@@ -534,6 +566,19 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
         const int64_t at = (static_cast<int64_t>(blockIdx.x) * SWEEPS_O + u) * 32 * W + thread;
         gs[u] = eight(p.g + at * 8);
         ys[u] = eight(p.y + at * 8);
+    }
+    uint4 values[SWEEPS];
+    if (!first) {
+        const Half *from = (p.input ? p.input : p.under) + static_cast<int64_t>(start) * CI;
+#pragma unroll
+        for (int u = 0; u < SWEEPS; ++u) {
+            values[u] = eight(from + (thread + u * 32 * W) * 8);
+            if (thread % 8 == 0) {  // what is read last of all, a line of memory each
+                const int pixel = start + (thread + u * 32 * W) / CHUNKS;
+                if (p.input) expect(p.under + static_cast<int64_t>(pixel) * CI + chunk * 8);
+                if (p.around && !p.across) expect(p.around + static_cast<int64_t>(pixel) * CI + chunk * 8);
+            }
+        }
     }
     clear<W, CO, H, IMG>(slopes, STRIDE > 1);
     clear<W, CI, H, IMG>(image, false);
@@ -557,9 +602,9 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
     __syncthreads();
     {
         const int outer = thread % CHUNKS_O;
-        float gradients[8], values[8], rests[8];
+        float gradients[8], others[8], rests[8];
         take(of_g + outer * 8, gradients);
-        take(of_y + outer * 8, values);
+        take(of_y + outer * 8, others);
         take(rest + outer * 8, rests);
 #pragma unroll
         for (int u = 0; u < SWEEPS_O; ++u) {
@@ -568,7 +613,7 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
             unpack(gs[u], g);
             unpack(ys[u], y);
 #pragma unroll
-            for (int c = 0; c < 8; ++c) g[c] = gradients[c] * g[c] + values[c] * y[c] + rests[c];
+            for (int c = 0; c < 8; ++c) g[c] = gradients[c] * g[c] + others[c] * y[c] + rests[c];
             const int row = pixel / HO % HO * STRIDE + 1, column = pixel % HO * STRIDE + 1;
             *reinterpret_cast<uint4 *>(slopes + place<CO, H>(pixel / (HO * HO), row, column, outer)) = packed(g);
         }
@@ -576,10 +621,6 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
     if (first) {
         load_images<W, CI, H, IMG>(p.x, p.channel_step, p.pixel_step, image);
     } else {
-        const Half *from = (p.input ? p.input : p.under) + static_cast<int64_t>(start) * CI;
-        uint4 values[SWEEPS];
-#pragma unroll
-        for (int u = 0; u < SWEEPS; ++u) values[u] = eight(from + (thread + u * 32 * W) * 8);
         float slopes_in[8], offsets[8];
         take(slope + chunk * 8, slopes_in);
         take(offset + chunk * 8, offsets);
@@ -599,7 +640,8 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : 2) back(c
     arrive();
     __syncthreads();
 
-    for (int row = 0; row < 3; ++row) weigh<CI, CO, H, STRIDE, IMG, W>(slopes, image, row, slices, p.to_w, first);
+    for (int row = 0; row < 3; row += Room::ROWS)
+        weigh<CI, CO, H, STRIDE, IMG, W>(slopes, image, row, slices, p.to_w, first);
     if (first) return;
 
     const int warp = thread / 32, tile = warp % (W / WN) * MT, left = warp / (W / WN) * NT;
