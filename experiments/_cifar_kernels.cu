@@ -16,6 +16,13 @@
 #include "cuda_on_host.h"  // the tests': the same programs without a GPU
 #endif
 
+#ifndef WARPS_16
+#define WARPS_16 8  // of a program for 16 channels: 8 or 16
+#endif
+#ifndef TOGETHER_32
+#define TOGETHER_32 3  // programs of a multiprocessor on the way back through 32 channels: 2 or 3
+#endif
+
 constexpr int THREADS = 256;  // of a program, where W does not say how many warps there are
 constexpr float EPS = 1e-5f, MOMENTUM = 0.1f;  // of the normalisation, as in torch
 using Half = uint16_t;                         // a bf16 in memory
@@ -545,7 +552,7 @@ __device__ __forceinline__ void weigh(const Half *slopes, const Half *image, int
 }
 
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
-__global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : CI == 32 ? 3 : 2) back(const Backward p) {
+__global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : CI == 32 ? TOGETHER_32 : 2) back(const Backward p) {
     using Room = BackwardRoom<CI, CO, H, STRIDE, IMG, W>;
     constexpr int HO = H / STRIDE, WN = CI == 16 ? 1 : 2;
     constexpr int MT = IMG * H * H / (16 * W / WN), NT = CI / 8 / WN;
@@ -792,7 +799,7 @@ int start_backward(const Backward &p, cudaStream_t stream) {
 
 extern "C" {
 int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_forward<16, 16, 32, 1, 1, 8>(*p, stream);
+    if (outside == 16) return start_forward<16, 16, 32, 1, 1, WARPS_16>(*p, stream);
     if (inside == 16) return start_forward<16, 32, 32, 2, 1, 8>(*p, stream);
     if (outside == 32) return start_forward<32, 32, 16, 1, 2, 8>(*p, stream);
     if (inside == 32) return start_forward<32, 64, 16, 2, 2, 8>(*p, stream);
@@ -800,7 +807,7 @@ int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
 }
 
 int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
-    if (outside == 16) return start_backward<16, 16, 32, 1, 1, 8>(*p, stream);
+    if (outside == 16) return start_backward<16, 16, 32, 1, 1, WARPS_16>(*p, stream);
     if (inside == 16) return start_backward<16, 32, 32, 2, 1, 8>(*p, stream);
     if (outside == 32) return start_backward<32, 32, 16, 1, 1, 8>(*p, stream);
     if (inside == 32) return start_backward<32, 64, 16, 2, 2, 8>(*p, stream);

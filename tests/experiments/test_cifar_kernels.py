@@ -86,9 +86,12 @@ def exact_loss(model: nn.Sequential, x: Tensor, labels: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("apart", "bound"), [(0.3, 0.2), (10.0, 0.01)], ids=["usual", "clear"])
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_a_step_is_that_of_the_plain_network(depth: int, apart: float, bound: float) -> None:
+@pytest.mark.parametrize(("depth", "more"), [(8, ""), (14, ""), (8, "-DWARPS_16=16")])
+def test_a_step_is_that_of_the_plain_network(
+    depth: int, more: str, apart: float, bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where a rectifier is about to open, the last bit of a sum decides: few are where normalisations lie far apart."""
+    monkeypatch.setattr(kernels.FusedNetwork, "compiler", (*COMPILER, *more.split()))
     plain, fused = networks(depth, apart)
     exact = plain.double()
     x, y = images(128 if ON_GPU else 4)
