@@ -115,6 +115,18 @@ class Unit(NamedTuple):
         return f"resnet{self.depth}/{self.method.replace(', ', '-').replace(' = ', '').replace(' ', '-')}-{self.seed}"
 
 
+def experiment() -> list[Unit]:
+    """All studies of the experiment, what matters most first."""
+    deep = [f"horizon {cost:g}, {trace}" for trace in ("validation error", "training loss") for cost in (2.3, 5)]
+    units = [Unit(56, "best", seed) for seed in (1, 2)]
+    units += [Unit(56, method, seed) for method in (*deep, "greedy") for seed in range(3)]
+    units += [Unit(56, method, 0) for method in FIXED if method != "best"]
+    once = [method for method in ADAPTIVE if method.endswith("one-cycle")]  # a choice of settings
+    rest = [method for method in METHODS if method not in (*once, "best")]
+    units += [Unit(20, method, seed) for seed in range(3) for method in rest]
+    return units + [Unit(20, method, 0) for method in once]
+
+
 def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epochs: int | None = None) -> None:
     """Run a study, or what is left of it, and keep its journal and what its finished forks are worth."""
     device = "cuda" if torch.cuda.is_available() else "cpu"

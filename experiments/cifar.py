@@ -10,6 +10,7 @@ epochs is the result.
 """
 
 import argparse
+import fcntl
 import multiprocessing
 import signal
 import sys
@@ -18,20 +19,30 @@ import traceback
 from pathlib import Path
 
 from benchmarks._report import print_results, table
-from experiments._cifar_studies import METHODS, Unit, run
+from experiments._cifar_studies import METHODS, Unit, experiment, run
 
 RESULTS = Path(__file__).parent / "results" / "cifar"
 
 
-def _work(queue: "multiprocessing.Queue[Unit | None]", runs: Path, results: Path) -> None:
+def taken(todo: Path) -> Unit | None:
+    """The first study of a list, which is then shorter: lines of depth, method and seed, which may be edited."""
+    with todo.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        first, *rest = [*filter(None, todo.read_text().splitlines()), ""]
+        todo.write_text("\n".join(rest))
+    if not first:
+        return None
+    depth, method, seed = first.split("|")
+    return Unit(int(depth), method, int(seed))
+
+
+def _work(todo: Path, runs: Path, results: Path) -> None:
     """Run studies until there are none."""
     import torch
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave the GPU tidily: others may share it
     torch.set_num_threads(1)
-    if torch.cuda.is_available():
-        torch.backends.cudnn.benchmark = True
-    while (unit := queue.get()) is not None:
+    while (unit := taken(todo)) is not None:
         began = time.perf_counter()
         try:
             run(unit, runs, results)
@@ -40,13 +51,16 @@ def _work(queue: "multiprocessing.Queue[Unit | None]", runs: Path, results: Path
             print(f"{unit.name} failed:\n{traceback.format_exc()}", flush=True)
 
 
-def complete(todo: list[Unit], runs: Path, results: Path, *, jobs: int, limit: float) -> None:
-    """Run studies in `jobs` processes, at most for `limit` seconds; what is cut off goes on the next time."""
+def complete(units: list[Unit], runs: Path, results: Path, *, jobs: int, limit: float) -> None:
+    """Run studies in `jobs` processes, at most for `limit` seconds; what is cut off goes on the next time.
+
+    What waits is in `runs/todo.txt`, and may be edited: the first line is begun next.
+    """
+    runs.mkdir(parents=True, exist_ok=True)
+    todo = runs / "todo.txt"
+    todo.write_text("".join(f"{unit.depth}|{unit.method}|{unit.seed}\n" for unit in units))
     context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    for item in (*todo, *[None] * jobs):
-        queue.put(item)
-    workers = [context.Process(target=_work, args=(queue, runs, results), daemon=True) for _ in range(jobs)]
+    workers = [context.Process(target=_work, args=(todo, runs, results), daemon=True) for _ in range(jobs)]
     deadline = time.monotonic() + limit
     for worker in workers:
         worker.start()
@@ -60,7 +74,6 @@ def complete(todo: list[Unit], runs: Path, results: Path, *, jobs: int, limit: f
         worker.kill()
     if late:
         print(f"stopped after {limit:g} s: run it again to go on")
-        queue.cancel_join_thread()
 
 
 def show(results: Path) -> None:
@@ -87,9 +100,9 @@ def show(results: Path) -> None:
 def main() -> None:
     """Run, or show."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--depth", type=int, choices=[20, 56], default=20)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--method", nargs="+", default=[name for name in METHODS if name != "best"], help="only these")
+    parser.add_argument("--depth", type=int, nargs="+", choices=[20, 56], default=[20, 56], help="only these")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="only these")
+    parser.add_argument("--method", nargs="+", default=list(METHODS), help="only these")
     parser.add_argument("--jobs", type=int, default=4, help="studies at a time")
     parser.add_argument("--limit", type=float, default=float("inf"), help="stop after this many seconds")
     parser.add_argument("--runs", type=Path, default=Path("runs") / "cifar", help="where studies go on")
@@ -102,7 +115,11 @@ def main() -> None:
     unknown = sorted(set(asked.method) - set(METHODS))
     if unknown:
         sys.exit(f"no such method: {', '.join(unknown)}; there are {', '.join(METHODS)}")
-    wanted = [Unit(asked.depth, method, seed) for seed in asked.seeds for method in asked.method]
+    wanted = [
+        unit
+        for unit in experiment()
+        if unit.depth in asked.depth and unit.seed in asked.seeds and unit.method in asked.method
+    ]
     todo = [unit for unit in wanted if not (asked.results / unit.name / "row.json").exists()]
     complete(todo, asked.runs, asked.results, jobs=asked.jobs, limit=asked.limit)
 

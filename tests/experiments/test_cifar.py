@@ -9,7 +9,7 @@ from benchmarks._report import table
 from experiments import _cifar_report as report
 from experiments._cifar_studies import METHODS, Unit, run
 from experiments._cifar_training import PENALTY, Data, Images, network, training
-from experiments.cifar import RESULTS
+from experiments.cifar import RESULTS, taken
 
 
 def images(count: int, seed: int) -> Images:
@@ -70,3 +70,11 @@ def test_every_method_has_a_strategy_and_tables_are_made_of_what_is_kept(capsys:
     said = capsys.readouterr().out
     assert "beats every constant rate" in said
     assert all(name in said for name in groups)
+
+
+def test_studies_are_taken_from_a_list_that_may_be_edited(tmp_path: Path) -> None:
+    todo = tmp_path / "todo.txt"
+    todo.write_text("56|horizon 2.3, training loss|1\n\n20|greedy, d = 10|0\n")
+    assert taken(todo) == Unit(56, "horizon 2.3, training loss", 1)
+    todo.write_text("20|PB2|2\n" + todo.read_text())
+    assert [taken(todo) for _ in range(3)] == [Unit(20, "PB2", 2), Unit(20, "greedy, d = 10", 0), None]
