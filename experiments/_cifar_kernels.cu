@@ -16,11 +16,19 @@
 #include "cuda_on_host.h"  // the tests': the same programs without a GPU
 #endif
 
+// Warps of a program by its channels, 8 or 16, and programs of a multiprocessor on the way back through 32 channels, 2
+// or 3: which is fastest, a measurement has to say (_cifar_speed.py).
 #ifndef WARPS_16
-#define WARPS_16 8  // of a program for 16 channels: 8 or 16
+#define WARPS_16 8
+#endif
+#ifndef WARPS_32
+#define WARPS_32 8  // on the way forth
+#endif
+#ifndef WARPS_64
+#define WARPS_64 8
 #endif
 #ifndef TOGETHER_32
-#define TOGETHER_32 3  // programs of a multiprocessor on the way back through 32 channels: 2 or 3
+#define TOGETHER_32 3
 #endif
 
 constexpr int THREADS = 256;  // of a program, where W does not say how many warps there are
@@ -446,7 +454,7 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : 2) convo
 template <int CI, int CO, int H, int STRIDE, int IMG, int W>
 struct BackwardRoom {
     static constexpr int PIXELS = ROOM<1, H, IMG>, KERNELS = CO * (9 * CI + 8);
-    static constexpr int ROWS = CI == 64 ? 1 : 3, NW = CI == 64 ? 2 : 1, MW = CO == 64 ? 2 : 1;
+    static constexpr int ROWS = CI == 64 ? 1 : 3, NW = CI == 64 ? 2 : 1, MW = CO == 64 && W == 8 ? 2 : 1;
     static constexpr int WM = CO / 16 / MW, WN = CI / 8 / NW, WK = W / (WM * WN);
     static constexpr int SLICE = CO * (9 * CI + 8), SLICES = WK > 1 ? 2 : 0;
     static constexpr int BYTES =
@@ -801,9 +809,9 @@ extern "C" {
 int forward(const Forward *p, int inside, int outside, cudaStream_t stream) {
     if (outside == 16) return start_forward<16, 16, 32, 1, 1, WARPS_16>(*p, stream);
     if (inside == 16) return start_forward<16, 32, 32, 2, 1, 8>(*p, stream);
-    if (outside == 32) return start_forward<32, 32, 16, 1, 2, 8>(*p, stream);
+    if (outside == 32) return start_forward<32, 32, 16, 1, 2, WARPS_32>(*p, stream);
     if (inside == 32) return start_forward<32, 64, 16, 2, 2, 8>(*p, stream);
-    return start_forward<64, 64, 8, 1, 4, 8>(*p, stream);
+    return start_forward<64, 64, 8, 1, 4, WARPS_64>(*p, stream);
 }
 
 int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
@@ -811,7 +819,7 @@ int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
     if (inside == 16) return start_backward<16, 32, 32, 2, 1, 8>(*p, stream);
     if (outside == 32) return start_backward<32, 32, 16, 1, 1, 8>(*p, stream);
     if (inside == 32) return start_backward<32, 64, 16, 2, 2, 8>(*p, stream);
-    return start_backward<64, 64, 8, 1, 4, 8>(*p, stream);
+    return start_backward<64, 64, 8, 1, 4, WARPS_64>(*p, stream);
 }
 
 int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, THREADS, 0, stream); }

@@ -18,11 +18,8 @@ from paceline import Schedule
 from paceline.training.captured import Captured
 from paceline.training.lane import CudaLane
 
-WAYS = {
-    f"-DWARPS_16={warps} -DTOGETHER_32={together}": (*NVCC, f"-DWARPS_16={warps}", f"-DTOGETHER_32={together}")
-    for warps in (8, 16)
-    for together in (2, 3)
-}
+FLAGS = ("-DWARPS_16=16", "-DWARPS_32=16", "-DWARPS_64=16", "-DTOGETHER_32=2")
+WAYS = {" ".join(flags) or "as it is": (*NVCC, *flags) for flags in ((), *((flag,) for flag in FLAGS), FLAGS)}
 COUNT, SEEN = 45_000, 5_000
 
 
