@@ -90,6 +90,10 @@ ADAPTIVE: dict[str, Method] = {
         for cost in (2.3, 5)
         for trace in ("validation loss", "validation error")
     },
+    **{
+        f"horizon {cost:g}, validation error, final": horizon("validation error", cost=cost, look="final")
+        for cost in (2.3, 5)
+    },
     "PBT": Method(PopulationBasedTraining),
     "PB2": Method(PopulationBasedBandits),
     "AutoLRS": Method(lambda: AutoLRS(cost=5), "batches"),  # its trials are short, and want many observations

@@ -1,5 +1,9 @@
 """Shapes and types are checked while tests run; the hook must come before the first import of the package."""
 
+import os
+
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # some virtual machines promise AMX, and have none
+
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  the hook looks it up by name
