@@ -306,13 +306,14 @@ def test_failed_runs_teach_what_they_can() -> None:
     assert p[1] > p[0]
 
 
-def test_thousands_of_intervals() -> None:
+@pytest.mark.parametrize("each", [100, pytest.param(300, marks=pytest.mark.slow)])
+def test_thousands_of_intervals(each: int) -> None:
     rng = np.random.default_rng(0)
     drawn = DrawnFamily.of("linear", rng)
-    runs = [drawn.run(rng.uniform(size=300), rng, length=4, every=1, name=str(i), start=-20.0) for i in range(10)]
+    runs = [drawn.run(rng.uniform(size=each), rng, length=4, every=1, name=str(i), start=-20.0) for i in range(10)]
     model = TraceModel.fit(runs)
-    assert len(model.segments) == 3000
-    healthy(model, runs[0].schedule, runs[0].head(1000))
+    assert len(model.segments) == 10 * each
+    healthy(model, runs[0].schedule, runs[0].head(3 * each))
 
 
 @pytest.mark.parametrize(
