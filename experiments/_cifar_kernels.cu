@@ -3,7 +3,7 @@
 // A program has whole images in shared memory, with a border of zeros. Normalisation, rectifier and the way around a
 // block are part of loading them, sums for the next normalisation part of writing; the gradients at a convolution's
 // input and at its weights come from one reading of both. Activations are bf16, (pixels, channels) in memory; weights
-// (outside, row, column, inside) and all sums are float32. Products are those of the tensor cores (mma, 16 x 8 x 16).
+// (outside, row, column, inside) are float32, sums over pixels integers (Sum). Products are those of the tensor cores (mma, 16 x 8 x 16).
 // y is what a convolution gives, norm(y) what its normalisation makes of it.
 
 #include <stdint.h>
@@ -189,27 +189,34 @@ __device__ __forceinline__ void add(Sum *to, float value, float unit) {
 }
 __device__ __forceinline__ float rectified(float value) { return value < 0.0f ? 0.0f : value; }  // no number stays none
 
-__device__ __forceinline__ void moments(const Norm &norm, int c, int channels, float n, bool evaluating, float &mean,
-                                        float &inverse) {
-    mean = evaluating ? norm.mean[c] : number(norm.sums[c], FORTH) / n;
+// What a normalisation does to a channel: norm(y) = slope y + offset.
+struct Line {
+    float mean, inverse, slope, offset;  // inverse: 1 / standard deviation
+};
+__device__ __forceinline__ Line line_of(const Norm &norm, int c, int channels, float n, bool evaluating) {
+    const float mean = evaluating ? norm.mean[c] : number(norm.sums[c], FORTH) / n;
     const float spread = evaluating ? norm.variance[c] : number(norm.sums[channels + c], FORTH) / n - mean * mean;
-    inverse = rsqrtf(fmaxf(spread, 0.0f) + EPS);
+    const float inverse = rsqrtf(fmaxf(spread, 0.0f) + EPS), slope = norm.gamma[c] * inverse;
+    return {mean, inverse, slope, norm.beta[c] - mean * slope};
 }
 
-// Slope and offset of a normalisation, one thread a channel; the first program moves the running moments.
-template <int C>
-__device__ __forceinline__ void lines(const Norm &norm, float n, bool evaluating, float *slope, float *offset) {
-    const int c = threadIdx.x;
-    if (c >= C) return;
-    float mean, inverse;
-    moments(norm, c, C, n, evaluating, mean, inverse);
-    slope[c] = norm.gamma[c] * inverse;
-    offset[c] = norm.beta[c] - mean * slope[c];
-    if (blockIdx.x == 0 && !evaluating) {
-        const float spread = (number(norm.sums[C + c], FORTH) / n - mean * mean) * (n / (n - 1.0f));
-        norm.mean[c] += MOMENTUM * (mean - norm.mean[c]);
-        norm.variance[c] += MOMENTUM * (spread - norm.variance[c]);
-    }
+// Move the running moments of a channel; one program does.
+__device__ __forceinline__ void follow(const Norm &norm, int c, int channels, float n, float mean) {
+    if (blockIdx.x) return;
+    const float spread = (number(norm.sums[channels + c], FORTH) / n - mean * mean) * (n / (n - 1.0f));
+    norm.mean[c] += MOMENTUM * (mean - norm.mean[c]);
+    norm.variance[c] += MOMENTUM * (spread - norm.variance[c]);
+}
+
+// relu(norm(y) + around), of eight channels.
+__device__ __forceinline__ uint4 joined(const uint4 &y, const uint4 &around, const float (&slopes)[8],
+                                        const float (&offsets)[8]) {
+    float values[8], ways[8];
+    unpack(y, values);
+    unpack(around, ways);
+#pragma unroll
+    for (int c = 0; c < 8; ++c) values[c] = rectified(values[c] * slopes[c] + offsets[c] + ways[c]);
+    return packed(values);
 }
 
 // Zeros around images; everywhere, if other pixels are not all going to be written.
@@ -404,7 +411,12 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : 2) convo
             values[u] = eight(p.y + static_cast<int64_t>(pixel) * CI + chunk * 8);
             ways[u] = p.skip ? way<CI, H>(p.skip, pixel, chunk, p.across) : make_uint4(0, 0, 0, 0);
         }
-        lines<CI>(p.norm, static_cast<float>(p.images) * H * H, p.evaluating, slope, offset);
+        if (thread < CI) {
+            const float n = static_cast<float>(p.images) * H * H;
+            const Line line = line_of(p.norm, thread, CI, n, p.evaluating);
+            slope[thread] = line.slope, offset[thread] = line.offset;
+            if (!p.evaluating) follow(p.norm, thread, CI, n, line.mean);
+        }
         __syncthreads();
         float slopes[8], offsets[8];
         take(slope + chunk * 8, slopes);
@@ -412,12 +424,7 @@ __global__ void __launch_bounds__(32 * W, CO == 64 && STRIDE == 1 ? 1 : 2) convo
 #pragma unroll
         for (int u = 0; u < SWEEPS; ++u) {
             const int pixel = (thread + u * 32 * W) / CHUNKS;
-            float y[8], around[8];
-            unpack(values[u], y);
-            unpack(ways[u], around);
-#pragma unroll
-            for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes[c] + offsets[c] + around[c]);
-            const uint4 input = packed(y);
+            const uint4 input = joined(values[u], ways[u], slopes, offsets);
             *reinterpret_cast<uint4 *>(image + inner<CI, H>(pixel, chunk)) = input;
             if (p.out)
                 *reinterpret_cast<uint4 *>(p.out + static_cast<int64_t>(start + pixel) * CI + chunk * 8) = input;
@@ -600,19 +607,16 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : CI == 32 
     const float n = static_cast<float>(p.images) * HO * HO, below_n = static_cast<float>(p.images) * H * H;
     if (thread < CO) {
         // the gradient at y: gamma inverse (g - mean of g - norm(y) mean of g norm(y)), a line in g and y
-        float m, inv;
-        moments(p.norm, thread, CO, n, false, m, inv);
-        const float scale = p.norm.gamma[thread] * inv;
+        const Line line = line_of(p.norm, thread, CO, n, false);
         const float plain = number(p.found[thread], BACK), along = number(p.found[CO + thread], BACK);
-        of_g[thread] = scale;
-        of_y[thread] = -scale * inv * along / n;
-        rest[thread] = scale * (m * inv * along - plain) / n;
+        of_g[thread] = line.slope;
+        of_y[thread] = -line.slope * line.inverse * along / n;
+        rest[thread] = line.slope * (line.mean * line.inverse * along - plain) / n;
         if (blockIdx.x == 0) p.to_beta[thread] = plain, p.to_gamma[thread] = along;
     }
     if (thread < CI && !first) {
-        moments(p.below, thread, CI, below_n, false, mean[thread], inverse[thread]);
-        slope[thread] = p.below.gamma[thread] * inverse[thread];
-        offset[thread] = p.below.beta[thread] - mean[thread] * slope[thread];
+        const Line line = line_of(p.below, thread, CI, below_n, false);
+        mean[thread] = line.mean, inverse[thread] = line.inverse, slope[thread] = line.slope, offset[thread] = line.offset;
     }
     __syncthreads();
     {
@@ -642,13 +646,7 @@ __global__ void __launch_bounds__(32 * W, CI == 64 || STRIDE > 1 ? 1 : CI == 32 
 #pragma unroll
         for (int u = 0; u < SWEEPS; ++u) {
             const int pixel = (thread + u * 32 * W) / CHUNKS;
-            if (!p.input) {
-                float y[8];
-                unpack(values[u], y);
-#pragma unroll
-                for (int c = 0; c < 8; ++c) y[c] = rectified(y[c] * slopes_in[c] + offsets[c]);
-                values[u] = packed(y);
-            }
+            if (!p.input) values[u] = joined(values[u], make_uint4(0, 0, 0, 0), slopes_in, offsets);
             *reinterpret_cast<uint4 *>(image + inner<CI, H>(pixel, chunk)) = values[u];
         }
     }
@@ -703,8 +701,11 @@ __global__ void __launch_bounds__(THREADS) finish(const Head p) {
     float *pooled = inverse + C, *parts = pooled + C, *others = parts + THREADS, *scores = others + THREADS;
     const int thread = threadIdx.x, c = thread % C, group = thread / C;
     const float n = static_cast<float>(p.images) * H * H;
-    lines<C>(p.norm, n, p.evaluating, slope, offset);
-    if (thread < C && !p.evaluating) moments(p.norm, thread, C, n, false, mean[thread], inverse[thread]);
+    if (thread < C) {
+        const Line line = line_of(p.norm, thread, C, n, p.evaluating);
+        mean[thread] = line.mean, inverse[thread] = line.inverse, slope[thread] = line.slope, offset[thread] = line.offset;
+        if (!p.evaluating) follow(p.norm, thread, C, n, line.mean);
+    }
     __syncthreads();
     const int start = blockIdx.x * H * H + group * EACH;
     float ys[EACH], total = 0.0f;
@@ -822,7 +823,11 @@ int backward(const Backward *p, int inside, int outside, cudaStream_t stream) {
     return start_backward<64, 64, 8, 1, 4, WARPS_64>(*p, stream);
 }
 
-int kernels(const Prepare *p, cudaStream_t stream) { return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, THREADS, 0, stream); }
+int kernels(const Prepare *p, cudaStream_t stream) {
+    return start(prepare, *p, (p->count / 4 + THREADS - 1) / THREADS, THREADS, 0, stream);
+}
 
-int head(const Head *p, cudaStream_t stream) { return start(finish, *p, p->images, THREADS, 4 * (5 * 64 + 2 * THREADS + 10), stream); }
+int head(const Head *p, cudaStream_t stream) {
+    return start(finish, *p, p->images, THREADS, 4 * (5 * 64 + 2 * THREADS + 10), stream);
+}
 }

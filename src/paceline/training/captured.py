@@ -152,7 +152,7 @@ class Captured:
             moved, off = _distance(plain[name], start[name]), _distance(plain[name], copies)
             if not np.isfinite(moved):
                 raise NotCapturableError(
-                    f"{name} are not finite after a few steps at rates of {float(self._rates[0]):g}"
+                    f"{name} are not finite after a few steps at rates up to {float(self._rates[0]):g}"
                 )
             if off > ALIKE * moved:
                 kind = type(self._optimizer.optimizer).__name__
