@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +55,12 @@ def horizon(trace: str, **settings: Any) -> Method:
     return Method(lambda: Dynamic.horizon(**settings), trace)
 
 
+def later(look: str) -> Strategy:
+    """Cost 5 without clones before 20 % of the run."""
+    made = Dynamic.horizon(cost=5, look=look)
+    return replace(made, plan=replace(made.plan, rungs=tuple(rung for rung in made.plan.rungs if rung.at != 0.1)))
+
+
 def greedy(**settings: Any) -> Method:
     """The paper's Algorithm 1: five forks, twenty intervals, linear link, the loss of the batches every 50 steps."""
     return Method(lambda: Dynamic.greedy(**settings), "batches", PAPER_BOUNDS)
@@ -93,6 +100,10 @@ ADAPTIVE: dict[str, Method] = {
     **{
         f"horizon {cost:g}, validation error, final": horizon("validation error", cost=cost, look="final")
         for cost in (2.3, 5)
+    },
+    **{
+        f"horizon 5, validation error, later{name}": Method(lambda look=look: later(look), "validation error")
+        for name, look in (("", "now"), (" and final", "final"))
     },
     "PBT": Method(PopulationBasedTraining),
     "PB2": Method(PopulationBasedBandits),
