@@ -19,16 +19,16 @@
 // Warps of a program by its channels, 8 or 16, and programs of a multiprocessor on the way back through 32 channels, 2
 // or 3: which is fastest, a measurement has to say (_cifar_speed.py).
 #ifndef WARPS_16
-#define WARPS_16 8
+#define WARPS_16 16
 #endif
 #ifndef WARPS_32
-#define WARPS_32 8  // on the way forth
+#define WARPS_32 16  // on the way forth
 #endif
 #ifndef WARPS_64
-#define WARPS_64 8
+#define WARPS_64 16
 #endif
 #ifndef TOGETHER_32
-#define TOGETHER_32 3
+#define TOGETHER_32 2
 #endif
 
 constexpr int THREADS = 256;  // of a program, where W does not say how many warps there are

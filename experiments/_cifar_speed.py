@@ -18,7 +18,7 @@ from paceline import Schedule
 from paceline.training.captured import Captured
 from paceline.training.lane import CudaLane
 
-FLAGS = ("-DWARPS_16=16", "-DWARPS_32=16", "-DWARPS_64=16", "-DTOGETHER_32=2")
+FLAGS = ("-DWARPS_16=8", "-DWARPS_32=8", "-DWARPS_64=8", "-DTOGETHER_32=3")
 WAYS = {" ".join(flags) or "as it is": (*NVCC, *flags) for flags in ((), *((flag,) for flag in FLAGS), FLAGS)}
 COUNT, SEEN = 45_000, 5_000
 

@@ -23,6 +23,7 @@ from paceline.strategy import (
     FixedSchedules,
     PopulationBasedBandits,
     PopulationBasedTraining,
+    Rung,
     Strategy,
 )
 from paceline.study import Event, Observed, Study
@@ -55,10 +56,11 @@ def horizon(trace: str, **settings: Any) -> Method:
     return Method(lambda: Dynamic.horizon(**settings), trace)
 
 
-def later(look: str) -> Strategy:
-    """Cost 5 without clones before 20 % of the run."""
+def early(look: str) -> Strategy:
+    """Cost 5 with clones from 10 % of the run on."""
     made = Dynamic.horizon(cost=5, look=look)
-    return replace(made, plan=replace(made.plan, rungs=tuple(rung for rung in made.plan.rungs if rung.at != 0.1)))
+    first, second, *rest = made.plan.rungs
+    return replace(made, plan=replace(made.plan, rungs=(first, second, Rung(0.1, 5, 2), *rest)))
 
 
 def greedy(**settings: Any) -> Method:
@@ -97,14 +99,10 @@ ADAPTIVE: dict[str, Method] = {
         for cost in (2.3, 5)
         for trace in ("validation loss", "validation error")
     },
-    **{
-        f"horizon {cost:g}, validation error, final": horizon("validation error", cost=cost, look="final")
-        for cost in (2.3, 5)
-    },
-    **{
-        f"horizon 5, validation error, later{name}": Method(lambda look=look: later(look), "validation error")
-        for name, look in (("", "now"), (" and final", "final"))
-    },
+    "horizon 2.3, validation error, final": horizon("validation error", cost=2.3, look="final"),
+    "horizon 5, validation error, now": horizon("validation error", cost=5, look="now"),
+    "horizon 5, validation error, early": Method(lambda: early("final"), "validation error"),
+    "horizon 5, validation error, early and now": Method(lambda: early("now"), "validation error"),
     "PBT": Method(PopulationBasedTraining),
     "PB2": Method(PopulationBasedBandits),
     "AutoLRS": Method(lambda: AutoLRS(cost=5), "batches"),  # its trials are short, and want many observations

@@ -109,7 +109,7 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
-        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects.
+        half a second a decision. It is the default but where there is one challenger, whose blind choice is as good.
         `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
@@ -119,7 +119,7 @@ class Dynamic(Strategy):
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         if look is None:
-            look = "final" if plan.rungs and plan.rungs[-1].forks == 1 and choose == "blind" else "now"
+            look = "now" if choose == "model" or not plan.rungs or plan.rungs[-1].clones == 1 else "final"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
