@@ -17,7 +17,15 @@ from experiments._style import GREY, OKABE, drawing, save
 from paceline.study import Decided, Observed
 from paceline.views.data import ForkView, StudyView, read
 
-KINDS = {"horizon": ("#0072B2", "o"), "greedy": ("#D55E00", "s"), "PBT": ("#CC79A7", "D"), "PB2": ("#E69F00", "P")}
+KINDS = {
+    "horizon, validation error": (OKABE[0], "o"),
+    "horizon, validation loss": (OKABE[5], "v"),
+    "horizon, training loss": (OKABE[2], "^"),
+    "greedy": (OKABE[1], "s"),
+    "PBT": (OKABE[3], "D"),
+    "PB2": (OKABE[4], "P"),
+    "AutoLRS": ("black", "X"),
+}
 SPIKE = 1.5  # a fork whose interval ends this many times above its start has failed, as the tuner judges it
 
 
@@ -112,27 +120,36 @@ def forecasts(one: Kept, epoch: int) -> plt.Figure:
     return figure
 
 
+def kind_of(method: str) -> str:
+    """Which of `KINDS` a method is; none for settings that were only tried."""
+    first, *rest = method.split(", ")
+    kind = ", ".join([first.split()[0], *rest])
+    return kind if kind in KINDS else ""
+
+
 def costs(groups: dict[str, dict[int, End]], depth: int) -> plt.Figure:
     """Training loss and test accuracy against cost; fixed schedules as one cloud at cost 1."""
-    figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.0))
-    for axis, measure, scale in zip(axes, ("training loss", "test accuracy"), (1.0, 100.0), strict=True):
-        for name, seeds in groups.items():
-            value = scale * mean(seeds, measure)
-            if is_fixed(seeds):
-                axis.plot(1.0, value, "_", color="0.5", markersize=9)
-                continue
-            kind = next((k for k in KINDS if name.startswith(k)), "")
-            colour, marker = KINDS.get(kind, ("#000000", "x"))
-            filled = "none" if "one-cycle" in name else colour
-            cost = np.mean([end.cost for end in seeds.values()])
-            axis.plot(cost, value, marker, color=colour, markerfacecolor=filled, markersize=5)
-        axis.set(xlabel="cost: steps of all forks, in runs", ylabel=measure + (" (%)" if scale > 1 else ""))
-    axes[0].set_yscale("log")
-    low = min(100 * mean(s, "test accuracy") for s in groups.values() if not is_fixed(s))
-    axes[1].set_ylim(low - 4, None)
-    there = {k: look for k, look in KINDS.items() if any(name.startswith(k) for name in groups)}
-    handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=k) for k, (c, m) in there.items()]
+    figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.2))
+    tuners = {name: seeds for name, seeds in groups.items() if kind_of(name)}
+    for axis, measure, of, scale in zip(
+        axes, ("training loss", "test accuracy"), ("raw", "chosen"), (1.0, 100.0), strict=True
+    ):
+        for seeds in filter(is_fixed, groups.values()):
+            axis.plot(1.0, scale * mean(seeds, measure, of), "_", color="0.5", markersize=9)
+        for name, seeds in tuners.items():
+            colour, marker = KINDS[kind_of(name)]
+            values = scale * np.array([end.value(measure, of) for end in seeds.values()])
+            error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else None
+            cost = seeds[min(seeds)].cost + 0.06 * (list(KINDS).index(kind_of(name)) - 1)  # beside each other
+            axis.errorbar(cost, values.mean(), error, fmt=marker, color=colour, markersize=4.5, elinewidth=0.8)
+        axis.set(xlabel="cost: steps of all forks, in runs")
+    axes[0].set(yscale="log", ylabel="training loss", title=f"ResNet-{depth}, raw weights")
+    axes[1].set(ylabel="test accuracy (%)", title=f"ResNet-{depth}, weights chosen on validation")
+    highest = 100 * max(mean(seeds, "test accuracy", "chosen") for seeds in groups.values())
+    lowest = 100 * min(mean(seeds, "test accuracy", "chosen") for seeds in tuners.values())
+    axes[1].set_ylim(lowest - 1.0, highest + 0.5)
+    looks = {kind: KINDS[kind] for kind in KINDS if any(kind_of(name) == kind for name in tuners)}
+    handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=kind) for kind, (c, m) in looks.items()]
     handles.append(plt.Line2D([], [], linestyle="", marker="_", color="0.5", label="a fixed schedule"))
-    axes[0].legend(handles=handles, fontsize=7)
-    figure.suptitle(f"ResNet-{depth}, raw weights", fontsize=8)
+    figure.legend(handles=handles, fontsize=7, ncols=4, loc="outside lower center")
     return figure

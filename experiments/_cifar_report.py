@@ -19,7 +19,11 @@ SIGN = {"training loss": 1, "validation loss": 1, "validation error": 1, "test a
 
 
 class End(NamedTuple):
-    """What one run under a fixed schedule, or the winner of a study, is worth at its end."""
+    """What one run under a fixed schedule, or the winner of a study, is worth at its end.
+
+    `of` says which weights were chosen on validation, the raw or the averaged ones: by a study in its own way, of a
+    fixed schedule those with fewer errors.
+    """
 
     method: str
     seed: int
@@ -28,8 +32,8 @@ class End(NamedTuple):
     values: dict[str, dict[str, float]]
 
     def value(self, measure: str, of: str = "raw") -> float:
-        """A measure of the raw or of the averaged weights."""
-        return self.values[of][measure]
+        """A measure of the raw, of the averaged or of the chosen weights."""
+        return self.values[self.of if of == "chosen" else of][measure]
 
 
 class Kept(NamedTuple):
@@ -63,7 +67,9 @@ def ends(studies: Iterable[Kept]) -> list[End]:
     for row, folder in studies:
         if row["method"] in FIXED:
             names = {p.fork: name_of(p.schedule) for p in Study.open(folder).proposals}
-            found += [End(names[int(f)], row["seed"], 1.0, "raw", values) for f, values in row["ends"].items()]
+            for fork, values in row["ends"].items():
+                of = min(("raw", "averaged"), key=lambda of: values[of]["validation error"])
+                found.append(End(names[int(fork)], row["seed"], 1.0, of, values))
         else:
             found.append(End(row["method"], row["seed"], row["cost"], row["of"], row["ends"][str(row["winner"])]))
     return found
@@ -105,7 +111,7 @@ def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> 
     E[accuracy of the best of k] = sum_r C(n - r, k - 1) / C(n, k) accuracy_r, with schedules ranked r = 1..n on
     validation; not a number where not even all of them reach it.
     """
-    runs = [seeds[seed] for seeds in groups.values() if is_fixed(seeds) and seed in seeds]
+    runs = [seeds[seed] for seeds in groups.values() if is_fixed(seeds)]
     ranked = sorted(runs, key=lambda end: end.value("validation error"))
     tested, n = [end.value("test accuracy") for end in ranked], len(runs)
     for k in range(1, n + 1):
@@ -142,21 +148,22 @@ def print_ends(groups: dict[str, dict[int, End]]) -> None:
 def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
     """The two bars, and what a grid search would cost."""
     lowest, safest = best_fixed(groups, "training loss"), best_fixed(groups, "validation error")
+    whole = set.intersection(*(set(seeds) for seeds in groups.values() if is_fixed(seeds)))  # seeds with a whole grid
     lines = []
     for name, seeds in groups.items():
         if is_fixed(seeds) or not name.startswith(("horizon", "greedy", "P", "Auto")):
             continue
         ratio = paired(groups, name, lowest, "training loss", "raw")
-        gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged")}
+        gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged", "chosen")}
         if not len(ratio):
             continue
-        costs = [grid_cost(groups, end.value("test accuracy"), seed) for seed, end in seeds.items()]
+        costs = [grid_cost(groups, seeds[seed].value("test accuracy"), seed) for seed in sorted(set(seeds) & whole)]
         texts = [with_spread(list(gain), 1, 2) for gain in gains.values()]
         lines.append([name, with_spread(list(ratio), 1, 4), *texts, " ".join(f"{c:g}" for c in costs)])
         key = f"resnet{depth}_{name.replace(', ', '_').replace(' ', '_')}"
         result(f"{key}_training_loss_above_best_fixed", float(ratio.mean()))
         result(f"{key}_test_points_above_validation_best", float(gains["raw"].mean()))
-    header = ["method", f"training loss above {lowest}", f"test points above {safest}, raw", "averaged"]
+    header = ["method", f"training loss above {lowest}", f"test points above {safest}, raw", "averaged", "chosen"]
     print(table([*header, "same from a grid of"], lines))
 
 
