@@ -35,7 +35,7 @@ FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponentia
 COSTS = (1.5, 2.3, 3.2, 5)
 METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
-    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, look="now"),
+    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
     "horizon 5, model": lambda: Dynamic.horizon(cost=5, choose="model"),
     "horizon 5, final": lambda: Dynamic.horizon(cost=5, look="final"),
     "greedy": Dynamic.greedy,
@@ -184,10 +184,11 @@ def draw(rows: Rows) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     for axis, index, title in zip(axes, (0, 1), ("all problems", "networks"), strict=True):
         axis.axhline(0, color="0.6", linewidth=1)
-        for kind, colour, marker in (("blind", "#0072B2", "o"), ("model", "#D55E00", "s")):
-            points = [(c, means(rows, "horizon 1.5" if c == 1.5 else f"horizon {c:g}, {kind}")[index]) for c in COSTS]
-            percent = [100 * (ratio - 1) for _, ratio in points]
-            axis.plot([c for c, _ in points], percent, f"-{marker}", color=colour, label=f"horizon, {kind}")
+        for kind, colour, marker in (("", "#0072B2", "o"), ("model", "#D55E00", "s")):
+            costs = [cost for cost in COSTS if not kind or f"horizon {cost:g}, {kind}" in METHODS]
+            ratios_ = [means(rows, f"horizon {cost:g}, {kind}" if kind else named(cost))[index] for cost in costs]
+            label = f'horizon, choose="{kind}"' if kind else "horizon"
+            axis.plot(costs, [100 * (ratio - 1) for ratio in ratios_], f"-{marker}", color=colour, label=label)
         for method, colour, marker in (
             ("5 x linear", "#009E73", "^"),
             ("5 at random", "#56B4E9", "v"),

@@ -7,7 +7,6 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ from paceline.strategy import (
     FixedSchedules,
     PopulationBasedBandits,
     PopulationBasedTraining,
-    Rung,
     Strategy,
 )
 from paceline.study import Event, Observed, Study
@@ -54,13 +52,6 @@ def fixed(pairs: Iterable[tuple[Shape, float]]) -> Method:
 def horizon(trace: str, **settings: Any) -> Method:
     """Our default, with settings."""
     return Method(lambda: Dynamic.horizon(**settings), trace)
-
-
-def early(look: str) -> Strategy:
-    """Cost 5 with clones from 10 % of the run on."""
-    made = Dynamic.horizon(cost=5, look=look)
-    first, second, *rest = made.plan.rungs
-    return replace(made, plan=replace(made.plan, rungs=(first, second, Rung(0.1, 5, 2), *rest)))
 
 
 def greedy(**settings: Any) -> Method:
@@ -100,9 +91,6 @@ ADAPTIVE: dict[str, Method] = {
         for trace in ("validation loss", "validation error")
     },
     "horizon 2.3, validation error, final": horizon("validation error", cost=2.3, look="final"),
-    "horizon 5, validation error, now": horizon("validation error", cost=5, look="now"),
-    "horizon 5, validation error, early": Method(lambda: early("final"), "validation error"),
-    "horizon 5, validation error, early and now": Method(lambda: early("now"), "validation error"),
     "PBT": Method(PopulationBasedTraining),
     "PB2": Method(PopulationBasedBandits),
     "AutoLRS": Method(lambda: AutoLRS(cost=5), "batches"),  # its trials are short, and want many observations

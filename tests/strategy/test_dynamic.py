@@ -51,9 +51,9 @@ def test_two_challengers_of_a_round_go_both_ways_and_stay_within_the_bounds() ->
     assert rates[1:] == pytest.approx([0.9 / 1.6, 0.9 / 1.6**2])  # up would be at the bound, which is taken
 
 
-def driven(value_of) -> tuple[Tuner, list[list[Proposal]]]:
-    """A study driven by hand; `value_of(proposal, history)` is constant over an interval."""
-    tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=2.3, choose="blind")), []
+def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Proposal]]]:
+    """A study driven by hand; `value_of(proposal)` is constant over an interval."""
+    tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=cost, choose="blind")), []
     while (proposals := tuner.ask()) is not None:
         rounds.append(proposals)
         for p in proposals:
@@ -74,6 +74,15 @@ def test_a_higher_rate_that_leads_takes_over_and_a_lower_one_does_not() -> None:
     _, rounds = driven(lambda p: distance(p, 0.006 if p.start >= 200 else 0.02))
     first = rounds[4][0].fork
     assert all(first in [p.fork for p in proposals] for proposals in rounds[4:])
+
+
+def test_who_leads_before_the_first_challenge_is_not_protected_for_it() -> None:
+    _, rounds = driven(lambda p: distance(p, 0.01 if p.start >= 100 else 0.3), cost=5)
+    led = {proposals[0].start: proposals[0].fork for proposals in rounds}
+    last = {p.fork for p in rounds[-1]}
+    assert led[100] != led[200]
+    assert led[100] not in last
+    assert led[200] in last
 
 
 def test_a_leader_that_is_moved_on_is_not_said_to_be_behind() -> None:

@@ -17,7 +17,7 @@ from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
-from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
+from paceline.strategy.plan import CHALLENGES, Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape
 from paceline.traces.objective import Of, Transform
@@ -109,7 +109,7 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
-        half a second a decision. It is the default but where there is one challenger, whose blind choice is as good.
+        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects.
         `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
@@ -119,7 +119,7 @@ class Dynamic(Strategy):
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         if look is None:
-            look = "now" if choose == "model" or not plan.rungs or plan.rungs[-1].clones == 1 else "final"
+            look = "final" if plan.rungs and plan.rungs[-1].forks == 1 and choose == "blind" else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
@@ -223,13 +223,17 @@ class Dynamic(Strategy):
         return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.first for r in self.plan.rungs)
 
     def _protected(self, history: History, best: Fork) -> Fork:
-        """The fork that goes on in any case: the best when the first challenger was made, until one above it leads.
+        """The fork that goes on in any case: the best at the first challenge, until one above it leads.
 
         A challenger at a lower rate may lead because it has begun to anneal; one at a higher rate leads although it has
         not. Clones are made of the best, so the parents of those made at a rung say who led there.
         """
         steps = self.plan.borders(history.goal.steps)[1:]
-        rungs = {step for step, rung in zip(steps, self.plan.rungs, strict=False) if rung.clones}
+        rungs = {
+            step
+            for step, rung in zip(steps, self.plan.rungs, strict=False)
+            if rung.clones and rung.at >= CHALLENGES[0]  # before that a lead is luck
+        }
         parents = {
             (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in rungs
         }

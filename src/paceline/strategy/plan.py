@@ -27,7 +27,8 @@ class Plan:
     Args:
         first: forks at the start.
         rungs: when to decide, in order.
-        protect: keep the fork that was best when the first clone was made, until one at a higher rate leads.
+        protect: keep the fork that was best at the first challenge, when it was cloned at 20 % of the run or later,
+            until one at a higher rate leads.
         edge: where the best of a shrinking set is the lowest or highest tried, replace its worst survivor by a clone of
             the best this many decades further out; 0 switches it off.
     """
@@ -92,7 +93,7 @@ CHALLENGES = (0.2, 0.35, 0.5, 0.7)
 def horizon_plan(cost: float) -> Plan:
     """The `horizon` plan for a cost in runs: never more than `cost * steps` steps in all.
 
-    - 4 and more: a wide start, then as many forks to the end, the best untouched, two of them clones at each challenge;
+    - 4 and more: a wide start, then as many forks to the end, the best untouched, two of them clones at each rung;
     - 2.275 to 4: halving, then a protected winner with one challenger, and a second one as long as the cost allows;
     - 1.5 to 2.275: halving, then the last two side by side as long as the cost allows, challenged where that is long;
     - 1.1 to 1.5: the same from four forks.
@@ -124,7 +125,7 @@ def _wide(forks: int) -> Plan:
     """Begin with eight forks, at finer steps of the rate than that many runs would allow; pay for it at the end."""
     if forks >= 8:
         return side_by_side(forks)
-    rungs = (Rung(0.025, max(forks, 6)), Rung(0.05, forks), *(Rung(at, forks, 2) for at in CHALLENGES[:-1]))
+    rungs = (Rung(0.025, max(forks, 6)), Rung(0.05, forks), *(Rung(at, forks, 2) for at in (0.1, *CHALLENGES[:-1])))
     return Plan(8, (*rungs, Rung(CHALLENGES[-1], forks - 1, 2)), protect=True, edge=0.35)
 
 
