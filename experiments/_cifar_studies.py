@@ -86,8 +86,7 @@ ADAPTIVE: dict[str, Method] = {
         for trace in ("training loss", "validation loss", "validation error")
     },
     **{
-        f"horizon {cost:g}, {trace}, one-cycle": horizon(trace, cost=cost, base=OneCycle())
-        for cost in (2.3, 5)
+        f"horizon 2.3, {trace}, one-cycle": horizon(trace, cost=2.3, base=OneCycle())
         for trace in ("validation loss", "validation error")
     },
     "horizon 2.3, validation error, final": horizon("validation error", cost=2.3, look="final"),
