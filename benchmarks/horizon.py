@@ -33,6 +33,7 @@ from paceline.tuner.result import Result
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
 COSTS = (1.5, 2.3, 3.2, 5)
+MODELLED = COSTS[1:]  # at which the model may choose rates
 METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
     "horizon 5, blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
@@ -134,7 +135,7 @@ def print_table(rows: Rows) -> None:
 def print_paired(rows: Rows) -> None:
     """Model against blind, seed by seed."""
     lines = []
-    for cost in (2.3, 3.2, 5):
+    for cost in MODELLED:
         for p in PROBLEMS.values():
             pairs = [
                 [rows[p.name, f"horizon {cost:g}, {kind}", s]["raw"] for kind in ("model", "blind")]
@@ -184,11 +185,12 @@ def draw(rows: Rows) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     for axis, index, title in zip(axes, (0, 1), ("all problems", "networks"), strict=True):
         axis.axhline(0, color="0.6", linewidth=1)
-        for kind, colour, marker in (("", "#0072B2", "o"), ("model", "#D55E00", "s")):
-            costs = [cost for cost in COSTS if not kind or f"horizon {cost:g}, {kind}" in METHODS]
-            ratios_ = [means(rows, f"horizon {cost:g}, {kind}" if kind else named(cost))[index] for cost in costs]
-            label = f'horizon, choose="{kind}"' if kind else "horizon"
-            axis.plot(costs, [100 * (ratio - 1) for ratio in ratios_], f"-{marker}", color=colour, label=label)
+        for label, methods, colour, marker in (
+            ("horizon", {cost: named(cost) for cost in COSTS}, "#0072B2", "o"),
+            ('horizon, choose="model"', {cost: f"horizon {cost:g}, model" for cost in MODELLED}, "#D55E00", "s"),
+        ):
+            percent = [100 * (means(rows, method)[index] - 1) for method in methods.values()]
+            axis.plot(list(methods), percent, f"-{marker}", color=colour, label=label)
         for method, colour, marker in (
             ("5 x linear", "#009E73", "^"),
             ("5 at random", "#56B4E9", "v"),

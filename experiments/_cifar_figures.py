@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from experiments._cifar_report import End, Kept, is_fixed, mean
+from experiments._cifar_report import End, Kept, is_fixed, mean, standard_error
 from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
 from paceline.study import Decided, Observed
@@ -130,25 +130,26 @@ def kind_of(method: str) -> str:
 def costs(groups: dict[str, dict[int, End]], depth: int) -> plt.Figure:
     """Training loss and test accuracy against cost; fixed schedules as one cloud at cost 1."""
     figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.2))
-    tuners = {name: seeds for name, seeds in groups.items() if kind_of(name)}
+    tuners = [(kind, seeds) for name, seeds in groups.items() if (kind := kind_of(name))]
     for axis, measure, of, scale in zip(
         axes, ("training loss", "test accuracy"), ("raw", "chosen"), (1.0, 100.0), strict=True
     ):
         for seeds in filter(is_fixed, groups.values()):
             axis.plot(1.0, scale * mean(seeds, measure, of), "_", color="0.5", markersize=9)
-        for name, seeds in tuners.items():
-            colour, marker = KINDS[kind_of(name)]
+        for kind, seeds in tuners:
+            colour, marker = KINDS[kind]
             values = scale * np.array([end.value(measure, of) for end in seeds.values()])
-            error = values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else None
-            cost = seeds[min(seeds)].cost + 0.06 * (list(KINDS).index(kind_of(name)) - 1)  # beside each other
-            axis.errorbar(cost, values.mean(), error, fmt=marker, color=colour, markersize=4.5, elinewidth=0.8)
+            at = seeds[min(seeds)].cost + 0.06 * (list(KINDS).index(kind) - 1)  # beside each other
+            style = {"fmt": marker, "color": colour, "markersize": 4.5, "elinewidth": 0.8}
+            axis.errorbar(at, values.mean(), standard_error(values), **style)
         axis.set(xlabel="cost: steps of all forks, in runs")
     axes[0].set(yscale="log", ylabel="training loss", title=f"ResNet-{depth}, raw weights")
     axes[1].set(ylabel="test accuracy (%)", title=f"ResNet-{depth}, weights chosen on validation")
     highest = 100 * max(mean(seeds, "test accuracy", "chosen") for seeds in groups.values())
-    lowest = 100 * min(mean(seeds, "test accuracy", "chosen") for seeds in tuners.values())
+    lowest = 100 * min(mean(seeds, "test accuracy", "chosen") for _, seeds in tuners)
     axes[1].set_ylim(lowest - 1.0, highest + 0.5)
-    looks = {kind: KINDS[kind] for kind in KINDS if any(kind_of(name) == kind for name in tuners)}
+    there = {kind for kind, _ in tuners}
+    looks = {kind: look for kind, look in KINDS.items() if kind in there}
     handles = [plt.Line2D([], [], linestyle="", marker=m, color=c, label=kind) for kind, (c, m) in looks.items()]
     handles.append(plt.Line2D([], [], linestyle="", marker="_", color="0.5", label="a fixed schedule"))
     figure.legend(handles=handles, fontsize=7, ncols=4, loc="outside lower center")

@@ -3,8 +3,8 @@
 // A program has whole images in shared memory, with a border of zeros. Normalisation, rectifier and the way around a
 // block are part of loading them, sums for the next normalisation part of writing; the gradients at a convolution's
 // input and at its weights come from one reading of both. Activations are bf16, (pixels, channels) in memory; weights
-// (outside, row, column, inside) are float32, sums over pixels integers (Sum). Products are those of the tensor cores (mma, 16 x 8 x 16).
-// y is what a convolution gives, norm(y) what its normalisation makes of it.
+// (outside, row, column, inside) are float32, sums over pixels integers (Sum). Products are those of the tensor cores
+// (mma, 16 x 8 x 16). y is what a convolution gives, norm(y) what its normalisation makes of it.
 
 #include <stdint.h>
 #ifdef __CUDACC__
@@ -17,7 +17,7 @@
 #endif
 
 // Warps of a program by its channels, 8 or 16, and programs of a multiprocessor on the way back through 32 channels, 2
-// or 3: which is fastest, a measurement has to say (_cifar_speed.py).
+// or 3. These are the fastest on an H200; other GPUs may differ (_cifar_speed.py measures them).
 #ifndef WARPS_16
 #define WARPS_16 16
 #endif

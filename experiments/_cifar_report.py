@@ -121,11 +121,16 @@ def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> 
     return np.nan
 
 
+def standard_error(values: np.ndarray) -> float | None:
+    """Of their mean, where there are several."""
+    return float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+
+
 def with_spread(values: list[float], scale: float, digits: int) -> str:
     """Mean, and the standard error where there are several."""
     scaled = scale * np.array(values)
-    error = f" +- {scaled.std(ddof=1) / len(scaled) ** 0.5:.{digits}f}" if len(scaled) > 1 else ""
-    return f"{scaled.mean():.{digits}f}{error}"
+    error = standard_error(scaled)
+    return f"{scaled.mean():.{digits}f}" + ("" if error is None else f" +- {error:.{digits}f}")
 
 
 def print_ends(groups: dict[str, dict[int, End]]) -> None:
@@ -151,7 +156,7 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
     whole = set.intersection(*(set(seeds) for seeds in groups.values() if is_fixed(seeds)))  # seeds with a whole grid
     lines = []
     for name, seeds in groups.items():
-        if is_fixed(seeds) or not name.startswith(("horizon", "greedy", "P", "Auto")):
+        if is_fixed(seeds):
             continue
         ratio = paired(groups, name, lowest, "training loss", "raw")
         gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged", "chosen")}

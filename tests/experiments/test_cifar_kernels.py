@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from experiments import _cifar_kernels as kernels
+from experiments._cifar_speed import FLAGS
 from experiments._cifar_training import network
 
 ON_GPU = torch.cuda.is_available()
@@ -91,7 +92,7 @@ def exact_loss(model: nn.Sequential, x: Tensor, labels: Tensor) -> Tensor:
         (14, "", 0.3, 0.2),
         (8, "", 10.0, 0.01),
         (14, "", 10.0, 0.01),
-        (8, "-DWARPS_16=16 -DWARPS_32=16 -DWARPS_64=16", 10.0, 0.01),
+        (8, " ".join(FLAGS), 10.0, 0.01),
     ],
 )
 def test_a_step_is_that_of_the_plain_network(

@@ -17,7 +17,7 @@ from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
-from paceline.strategy.plan import CHALLENGES, Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
+from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Constant, Objective, Schedule, Shape
 from paceline.traces.objective import Of, Transform
@@ -228,14 +228,9 @@ class Dynamic(Strategy):
         A challenger at a lower rate may lead because it has begun to anneal; one at a higher rate leads although it has
         not. Clones are made of the best, so the parents of those made at a rung say who led there.
         """
-        steps = self.plan.borders(history.goal.steps)[1:]
-        rungs = {
-            step
-            for step, rung in zip(steps, self.plan.rungs, strict=False)
-            if rung.clones and rung.at >= CHALLENGES[0]  # before that a lead is luck
-        }
+        challenged = self.plan.challenges(history.goal.steps)
         parents = {
-            (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in rungs
+            (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in challenged
         }
         leaders = [*(history.fork(parent) for _, parent in sorted(parents)), best] if self.plan.protect else [best]
         winner = leaders[0]

@@ -27,8 +27,7 @@ class Plan:
     Args:
         first: forks at the start.
         rungs: when to decide, in order.
-        protect: keep the fork that was best at the first challenge, when it was cloned at 20 % of the run or later,
-            until one at a higher rate leads.
+        protect: keep the fork that was best at the first of the `challenges`, until one at a higher rate leads.
         edge: where the best of a shrinking set is the lowest or highest tried, replace its worst survivor by a clone of
             the best this many decades further out; 0 switches it off.
     """
@@ -59,6 +58,11 @@ class Plan:
                 f"expected every rung at a step of its own, got {points}; train longer or use fewer rungs"
             )
         return points
+
+    def challenges(self, steps: int) -> set[int]:
+        """Steps at which clones challenge the best, from 20 % of the run on: before that a lead is luck."""
+        borders = zip(self.borders(steps)[1:], self.rungs, strict=False)
+        return {step for step, rung in borders if rung.clones and rung.at >= CHALLENGES[0]}
 
     def total_steps(self, steps: int) -> int:
         """Steps of all forks together."""
