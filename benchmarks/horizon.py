@@ -36,7 +36,7 @@ COSTS = (1.5, 2.3, 3.2, 5)
 MODELLED = COSTS[1:]  # at which the model may choose rates
 METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
-    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, choose="blind"),
+    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, look="now"),
     "horizon 5, model": lambda: Dynamic.horizon(cost=5, choose="model"),
     "horizon 5, final": lambda: Dynamic.horizon(cost=5, look="final"),
     "greedy": Dynamic.greedy,

@@ -30,9 +30,9 @@ class Told(Outlook):
         return np.where(draws, best, -best)
 
 
-def fork(number: int, rate: float, last_step: int = 500) -> Fork:
+def fork(number: int, rate: float, last_step: int = 500, value: float = 1.0) -> Fork:
     schedule = Schedule([rate], [0, last_step], 1000, "constant")
-    trace = Trace(np.array([last_step]), np.array([1.0]), schedule, name=str(number))
+    trace = Trace(np.array([last_step]), np.array([value]), schedule, name=str(number))
     return Fork(number, None, 0, schedule, trace, trace)
 
 
@@ -60,10 +60,68 @@ def test_it_never_goes_above_what_lasted_nor_far_nor_where_others_are() -> None:
     assert taken == pytest.approx(0.01 * 10**0.35)
 
 
-def test_ranks_otherwise_only_where_it_is_sure() -> None:
-    forks = [fork(0, 0.5), fork(1, 0.1)]
-    assert [f.id for f in told(*forks).ranked(forks)] == [1, 0]
-    assert [f.id for f in told(*forks, sure=0.9).ranked(forks)] == [0, 1]
+def test_a_fork_that_will_end_best_goes_on_where_the_law_is_sure() -> None:
+    forks = [fork(0, 0.5), fork(1, 0.4), fork(2, 0.3), fork(3, 0.1)]
+    assert [f.id for f in told(*forks).ranked(forks, 1)] == [0, 3, 1, 2]
+    assert [f.id for f in told(*forks).ranked(forks, 0)] == [3, 0, 1, 2]
+    assert [f.id for f in told(*forks, sure=0.9).ranked(forks, 1)] == [0, 1, 2, 3]
+    assert [f.id for f in told(*forks).ranked(forks[::-1], 1)] == [3, 2, 1, 0]  # it leads anyway
+    assert [f.id for f in told(*forks).ranked(forks[:1], 1)] == [0]
+
+
+def test_of_several_clones_only_the_first_is_the_laws() -> None:
+    decided = list[Decided]()
+    tune(
+        lambda: QuadraticTraining(PROBLEM, 3),
+        steps=400,
+        lr=(1e-3, 1.0),
+        strategy=Dynamic.horizon(cost=5),
+        on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
+    )
+    heard = [[r for r in event.reasons if "as a clone" in r] for event in decided if "forecast" in event.details]
+    assert heard
+    assert all("the law is" in first and "the law" not in second for first, second in heard)
+
+
+@pytest.mark.parametrize(("stands", "heard"), [(0.5, True), (0.05, False)])
+def test_a_law_by_which_the_leader_ends_worse_than_it_stands_is_not_heard(stands: float, heard: bool) -> None:
+    leader = fork(0, 0.2, value=stands)  # told(...) has it end at 0.09
+    doubt = told(leader).doubt(leader, 0.34)
+    assert doubt == ("" if heard else "the law is not heard: fork 0 would end at 0.09062, and stands at 0.05 now")
+
+
+def test_which_costs_hear_the_law_by_default() -> None:
+    looks = [Dynamic.horizon(cost=cost).look for cost in (1.5, 2.3, 3.2, 4, 5)]
+    assert looks == ["final", "now", "now", "final", "final"]
+    assert Dynamic.horizon(forks=5).look == Dynamic.horizon(cost=5, choose="model").look == "now"
+
+
+def test_a_study_says_when_the_law_is_not_heard() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Gloomy(Dynamic):
+        def _outlook(self, history: History) -> Outlook | None:
+            known = Outlook.of(history)
+            return None if known is None else Worse(known.history, known.model)
+
+    class Worse(Outlook):
+        def finals(self, fork, rates):
+            return np.full((100, len(rates)), -1e3)
+
+    def reasons(strategy: Dynamic) -> tuple[float, str]:
+        decided = list[Decided]()
+        found = tune(
+            lambda: QuadraticTraining(PROBLEM, 3),
+            steps=400,
+            lr=(1e-3, 1.0),
+            strategy=strategy,
+            on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
+        )
+        return found.value, " ".join(reason for event in decided for reason in event.reasons)
+
+    heard = Dynamic.horizon(cost=5)
+    value, said = reasons(Gloomy(**{name: getattr(heard, name) for name in heard.__dataclass_fields__}))
+    assert said.count("the law is not heard") == 3  # at 35, 50 and 70 %
+    assert value == reasons(Dynamic.horizon(cost=5, look="now"))[0]
 
 
 @pytest.mark.parametrize(("cost", "rungs"), [(1.5, [0.5, 0.7]), (2.3, []), (5, [])])

@@ -109,7 +109,8 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
-        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects.
+        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects, and
+        at costs of 4 and more, where enough forks go on to see that it is wrong.
         `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
@@ -119,7 +120,9 @@ class Dynamic(Strategy):
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         if look is None:
-            look = "final" if plan.rungs and plan.rungs[-1].forks == 1 and choose == "blind" else "now"
+            heard = cost >= 4 if forks is None else False
+            heard = heard or (bool(plan.rungs) and plan.rungs[-1].forks == 1)
+            look = "final" if heard and choose == "blind" else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
@@ -195,13 +198,19 @@ class Dynamic(Strategy):
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
         outlook = self._outlook(history) if self.look == "final" and rung.at >= SPEAKS else None
-        ranked = outlook.ranked(ranked) if outlook is not None else ranked
+        # nothing else corrects a last fork, so there the law is heard in any case
+        doubt = outlook.doubt(ranked[0], self.smooth) if outlook is not None and rung.forks > 1 else ""
+        outlook = None if doubt else outlook
+        going = rung.forks - rung.clones
+        if outlook is not None:  # one place is the law's; the leader's where there is only that one
+            ranked = outlook.ranked(ranked, min(1, going - 1))
         best = ranked[0]
         first = self._protected(history, best)
-        kept = [first, *(fork for fork in ranked if fork.id != first.id)][: rung.forks - rung.clones]
+        kept = [first, *(fork for fork in ranked if fork.id != first.id)][:going]
         clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
         knowledge = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
         builder = _Round(history, step, stop, knowledge, self, outlook)
+        builder.reasons += [doubt] if doubt else []
         for fork in kept:
             if outlook is not None and rung.forks == 1 and rung.at >= SPEAKS_ALONE:
                 builder.reconsider(fork)
@@ -329,9 +338,9 @@ class _Round:
         strategy = self.strategy
         others = [p.schedule.multipliers[-1] for p in self.proposals]
         choice = strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
-        if self.outlook is None:
-            return choice
         untouched = sum(p.parent is None for p in self.proposals)
+        if self.outlook is None or untouched < len(self.proposals):  # of several clones the first is the law's
+            return choice
         return self.outlook.challenger(parent, choice, others, untouched, strategy.max_change)
 
     def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:

@@ -3,7 +3,7 @@
 A fork that lowers its rate anneals at once and looks better than it will end; one that holds it looks worse. The law
 (`model/law`) forecasts the end of each, and of clones at other rates. It is right about direction once rates have
 changed, and wrong on some networks before (docs/research.md), so it speaks only from a share of the run on, and only
-overrules what would be done without it where its draws agree.
+overrules what would be done without it where its draws agree. Where it contradicts what has been seen, it is not heard.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from paceline.strategy.plan import CHALLENGES, Plan, Rung
 
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
 # share of the draws that have to agree to change a last fork's rate, that of the one challenger, of one of several,
-# and to rank forks otherwise than by where they stand
+# and to keep a fork that stands behind
 SURE_ALONE, SURE_OF_ONE, SURE_OF_SEVERAL, SURE_TO_DROP = 0.7, 0.85, 0.5, 0.95
 STEP, APART = 0.05, 0.1  # decades between candidates, and to what others run at
 LASTED = 0.05  # share of a run that a fork has to have lived for its rate to count as one that works
@@ -47,14 +47,26 @@ class Outlook:
         ahead = [fork.schedule.extend(rate, self.history.goal.steps) for rate in rates]
         return self.history.goal.objective.sign * self.model.final(ahead, start=fork.raw)
 
-    def ranked(self, forks: Sequence[Fork]) -> list[Fork]:
-        """Forks in their order, but for neighbours of which the law is sure that they will end the other way round."""
-        order, finals = list(forks), {fork.id: self.finals(fork, [fork.multiplier])[:, 0] for fork in forks}
-        for _ in order:
-            for i in range(len(order) - 1):
-                if np.mean(finals[order[i + 1].id] > finals[order[i].id]) > SURE_TO_DROP:
-                    order[i], order[i + 1] = order[i + 1], order[i]
-        return order
+    def doubt(self, leader: Fork, share: float) -> str:
+        """Why the law is not to be believed, in words; nothing where it may be.
+
+        The weights' average shows at once most of what a falling rate will show at the end. A law by which the leader,
+        annealed, ends worse than the average stands now has not understood the run.
+        """
+        end = float(np.median(self.finals(leader, [leader.multiplier])))
+        sign, stands = self.history.goal.objective.sign, leader.recent(share)
+        if end > sign * stands:
+            return ""
+        return f"the law is not heard: fork {leader.id} would end at {sign * end:.4g}, and stands at {stands:.4g} now"
+
+    def ranked(self, forks: Sequence[Fork], place: int) -> list[Fork]:
+        """Forks in their order, but at `place` or before it the one that ends best, where the law is sure of that."""
+        finals = [self.finals(fork, [fork.multiplier])[:, 0] for fork in forks]
+        best = int(np.argmax([np.median(draws) for draws in finals]))
+        if best <= place or np.mean(finals[best] > finals[place]) <= SURE_TO_DROP:
+            return list(forks)
+        rest = [fork for i, fork in enumerate(forks) if i != best]
+        return [*rest[:place], forks[best], *rest[place:]]
 
     def challenger(
         self, parent: Fork, otherwise: Choice, others: Sequence[float], untouched: int, decades: float
