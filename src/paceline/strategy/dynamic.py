@@ -120,9 +120,8 @@ class Dynamic(Strategy):
         if choose not in choosers:
             raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         if look is None:
-            heard = cost >= 4 if forks is None else False
-            heard = heard or (bool(plan.rungs) and plan.rungs[-1].forks == 1)
-            look = "final" if heard and choose == "blind" else "now"
+            alone, wide = bool(plan.rungs) and plan.rungs[-1].forks == 1, forks is None and cost >= 4
+            look = "final" if (alone or wide) and choose == "blind" else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,

@@ -21,7 +21,7 @@ from paceline.strategy.plan import CHALLENGES, Plan, Rung
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
 # share of the draws that have to agree to change a last fork's rate, that of the one challenger, of one of several,
 # and to keep a fork that stands behind
-SURE_ALONE, SURE_OF_ONE, SURE_OF_SEVERAL, SURE_TO_DROP = 0.7, 0.85, 0.5, 0.95
+SURE_ALONE, SURE_OF_ONE, SURE_OF_SEVERAL, SURE_TO_KEEP = 0.7, 0.85, 0.5, 0.95
 STEP, APART = 0.05, 0.1  # decades between candidates, and to what others run at
 LASTED = 0.05  # share of a run that a fork has to have lived for its rate to count as one that works
 
@@ -63,7 +63,7 @@ class Outlook:
         """Forks in their order, but at `place` or before it the one that ends best, where the law is sure of that."""
         finals = [self.finals(fork, [fork.multiplier])[:, 0] for fork in forks]
         best = int(np.argmax([np.median(draws) for draws in finals]))
-        if best <= place or np.mean(finals[best] > finals[place]) <= SURE_TO_DROP:
+        if best <= place or np.mean(finals[best] > finals[place]) <= SURE_TO_KEEP:
             return list(forks)
         rest = [fork for i, fork in enumerate(forks) if i != best]
         return [*rest[:place], forks[best], *rest[place:]]
