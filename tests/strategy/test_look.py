@@ -1,6 +1,6 @@
 """Deciding by the forecast of the end: when the law speaks, when it overrules, and what it never does."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -83,11 +83,18 @@ def test_of_several_clones_only_the_first_is_the_laws() -> None:
     assert all("the law is" in first and "the law" not in second for first, second in heard)
 
 
-@pytest.mark.parametrize(("stands", "heard"), [(0.5, True), (0.05, False)])
-def test_a_law_by_which_the_leader_ends_worse_than_it_stands_is_not_heard(stands: float, heard: bool) -> None:
-    leader = fork(0, 0.2, value=stands)  # told(...) has it end at 0.09
-    doubt = told(leader).doubt(leader, 0.34)
-    assert doubt == ("" if heard else "the law is not heard: fork 0 would end at 0.09062, and stands at 0.05 now")
+@pytest.mark.parametrize(
+    ("mode", "stands", "doubt"),
+    [
+        ("min", 0.5, ""),
+        ("min", 0.05, "the law is not heard: fork 0 would end at 0.09062, and stands at 0.05 now"),
+        ("max", -0.5, ""),
+        ("max", 0.5, "the law is not heard: fork 0 would end at -0.09062, and stands at 0.5 now"),
+    ],
+)
+def test_a_law_by_which_the_leader_ends_worse_than_it_stands_is_not_heard(mode, stands: float, doubt: str) -> None:
+    leader, goal = fork(0, 0.2, value=stands), replace(GOAL, objective=Objective(mode))
+    assert Told(History(goal, (leader,)), None).doubt(leader, 0.34) == doubt  # pyright: ignore[reportArgumentType]
 
 
 def test_which_costs_hear_the_law_by_default() -> None:
