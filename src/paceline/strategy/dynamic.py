@@ -108,9 +108,9 @@ class Dynamic(Strategy):
     ) -> "Dynamic":
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
-        `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; it costs
-        half a second a decision. It is the default where one fork is left in the end, which nothing else corrects, and
-        at costs of 4 and more, where enough forks go on to see that it is wrong.
+        `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
+        decision then takes half a second to a second. It is the default where one fork is left in the end, which
+        nothing else corrects, and at costs of 4 and more, where enough forks go on to see that it is wrong.
         `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
         if forks is not None and forks < 1:
