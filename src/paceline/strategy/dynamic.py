@@ -109,7 +109,7 @@ class Dynamic(Strategy):
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
-        decision then takes half a second to a second. It is the default where one fork is left in the end, which
+        decision then takes a second or two. It is the default where one fork is left in the end, which
         nothing else corrects, and at costs of 4 and more, where enough forks go on to see that it is wrong.
         `max_change` and `min_separation`, in decades, restrict what a model chooses from.
         """
