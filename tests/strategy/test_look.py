@@ -40,6 +40,19 @@ def told(*forks: Fork, sure: float = 1.0) -> Told:
     return Told(History(GOAL, forks), None, sure)  # pyright: ignore[reportArgumentType]
 
 
+def study(strategy: Dynamic) -> tuple[float, list[Decided]]:
+    """What a study ends at, and its decisions."""
+    decided = list[Decided]()
+    found = tune(
+        lambda: QuadraticTraining(PROBLEM, 3),
+        steps=400,
+        lr=(1e-3, 1.0),
+        strategy=strategy,
+        on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
+    )
+    return found.value, decided
+
+
 def test_the_law_overrules_only_where_it_is_sure() -> None:
     parent, blind = fork(0, 0.2), Choice(0.32, "blind")
     assert told(parent).challenger(parent, blind, [0.2], 1, 0.45).rate == pytest.approx(0.1, rel=0.01)
@@ -70,14 +83,7 @@ def test_a_fork_that_will_end_best_goes_on_where_the_law_is_sure() -> None:
 
 
 def test_of_several_clones_only_the_first_is_the_laws() -> None:
-    decided = list[Decided]()
-    tune(
-        lambda: QuadraticTraining(PROBLEM, 3),
-        steps=400,
-        lr=(1e-3, 1.0),
-        strategy=Dynamic.horizon(cost=5),
-        on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
-    )
+    _, decided = study(Dynamic.horizon(cost=5))
     heard = [[r for r in event.reasons if "as a clone" in r] for event in decided if "forecast" in event.details]
     assert heard
     assert all("the law is" in first and "the law" not in second for first, second in heard)
@@ -114,21 +120,11 @@ def test_a_study_says_when_the_law_is_not_heard() -> None:
         def finals(self, fork, rates):
             return np.full((100, len(rates)), -1e3)
 
-    def reasons(strategy: Dynamic) -> tuple[float, str]:
-        decided = list[Decided]()
-        found = tune(
-            lambda: QuadraticTraining(PROBLEM, 3),
-            steps=400,
-            lr=(1e-3, 1.0),
-            strategy=strategy,
-            on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
-        )
-        return found.value, " ".join(reason for event in decided for reason in event.reasons)
-
     heard = Dynamic.horizon(cost=5)
-    value, said = reasons(Gloomy(**{name: getattr(heard, name) for name in heard.__dataclass_fields__}))
+    value, decided = study(Gloomy(**{name: getattr(heard, name) for name in heard.__dataclass_fields__}))
+    said = " ".join(reason for event in decided for reason in event.reasons)
     assert said.count("the law is not heard") == 3  # at 35, 50 and 70 %
-    assert value == reasons(Dynamic.horizon(cost=5, look="now"))[0]
+    assert value == study(Dynamic.horizon(cost=5, look="now"))[0]
 
 
 @pytest.mark.parametrize(("cost", "rungs"), [(1.5, [0.5, 0.7]), (2.3, []), (5, [])])
@@ -141,18 +137,8 @@ def test_a_plan_that_ends_in_one_fork_gets_rungs_at_no_cost(cost: float, rungs: 
 
 @pytest.mark.parametrize("cost", [1.5, 2.3])
 def test_a_study_tells_what_the_law_expects_and_repeats_itself(cost: float) -> None:
-    def study() -> tuple[float, list[Decided]]:
-        decided = list[Decided]()
-        found = tune(
-            lambda: QuadraticTraining(PROBLEM, 3),
-            steps=400,
-            lr=(1e-3, 1.0),
-            strategy=Dynamic.horizon(cost=cost, look="final"),
-            on_event=lambda event: decided.append(event) if isinstance(event, Decided) else None,
-        )
-        return found.value, decided
-
-    (value, decided), (again, _) = study(), study()
+    strategy = Dynamic.horizon(cost=cost, look="final")
+    (value, decided), (again, _) = study(strategy), study(strategy)
     assert value == again
     bands = [event.details["forecast"] for event in decided if "forecast" in event.details]
     assert bands
