@@ -51,8 +51,8 @@ def _work(todo: Path, runs: Path, results: Path) -> None:
             print(f"{unit.name} failed:\n{traceback.format_exc()}", flush=True)
 
 
-def complete(units: list[Unit], runs: Path, results: Path, *, jobs: int, limit: float) -> None:
-    """Run studies in `jobs` processes, at most for `limit` seconds; what is cut off goes on the next time.
+def complete(units: list[Unit], runs: Path, results: Path, *, jobs: int, limit: float | None = None) -> None:
+    """Run studies in `jobs` processes, at most for `limit` seconds if any; what is cut off goes on the next time.
 
     What waits is in `runs/todo.txt`, and may be edited: the first line is begun next.
     """
@@ -61,11 +61,11 @@ def complete(units: list[Unit], runs: Path, results: Path, *, jobs: int, limit: 
     todo.write_text("".join(f"{unit.depth}|{unit.method}|{unit.seed}\n" for unit in units))
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_work, args=(todo, runs, results), daemon=True) for _ in range(jobs)]
-    deadline = time.monotonic() + limit
+    deadline = None if limit is None else time.monotonic() + limit
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(max(0.0, deadline - time.monotonic()))
+        worker.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
     late = [worker for worker in workers if worker.is_alive()]
     for worker in late:
         worker.terminate()
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="only these")
     parser.add_argument("--method", nargs="+", default=list(METHODS), help="only these")
     parser.add_argument("--jobs", type=int, default=4, help="studies at a time")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="stop after this many seconds")
+    parser.add_argument("--limit", type=float, help="stop after this many seconds")
     parser.add_argument("--runs", type=Path, default=Path("runs") / "cifar", help="where studies go on")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where finished ones are kept")
     parser.add_argument("--show", action="store_true", help="only print tables and draw figures of what is there")

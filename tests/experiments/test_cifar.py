@@ -7,9 +7,9 @@ import torch
 
 from benchmarks._report import table
 from experiments import _cifar_report as report
-from experiments._cifar_studies import METHODS, Unit, run
+from experiments._cifar_studies import METHODS, Unit, experiment, run
 from experiments._cifar_training import PENALTY, Data, Images, network, training
-from experiments.cifar import RESULTS, taken
+from experiments.cifar import RESULTS, complete, taken
 
 
 def images(count: int, seed: int) -> Images:
@@ -78,3 +78,13 @@ def test_studies_are_taken_from_a_list_that_may_be_edited(tmp_path: Path) -> Non
     assert taken(todo) == Unit(56, "horizon 2.3, training loss", 1)
     todo.write_text("20|PB2|2\n" + todo.read_text())
     assert [taken(todo) for _ in range(3)] == [Unit(20, "PB2", 2), Unit(20, "greedy, d = 10", 0), None]
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_without_a_limit_it_waits_for_its_workers(limit: float | None, tmp_path: Path) -> None:
+    complete([], tmp_path / "runs", tmp_path / "results", jobs=1, limit=limit)
+    assert not (tmp_path / "runs" / "todo.txt").read_text()
+
+
+def test_every_study_of_the_experiment_is_kept() -> None:
+    assert [unit.name for unit in experiment() if not (RESULTS / unit.name / "row.json").exists()] == []
