@@ -1,9 +1,10 @@
 """The paper's first experiment: the learning rate of a residual network on CIFAR-10, tuned on the fly.
 
-Claim: `horizon` ends at or below the best of 29 fixed schedules in training loss, and, following a validation trace,
-within 0.3 points of test accuracy of the fixed schedule that was best on validation, for the price of 2.3 or 5 runs;
-the paper's own algorithm (`greedy`) does not. ResNet-20 for 40 epochs is where settings were chosen, ResNet-56 for 100
-epochs is the result.
+Claim: `horizon`, following the validation error, ends within 0.3 points of test accuracy of the best of 29 fixed
+schedules on validation, for the price of 2.3 or 5 runs, and following the training loss at or below the lowest of them;
+the paper's own algorithm (`greedy`) does neither. ResNet-20 for 40 epochs is where settings were chosen, ResNet-56 for
+100 epochs is the result. It holds, three seeds each, but for the training loss of ResNet-56, 0.0012 and 0.0016 against
+a cosine's 0.0009.
 
 `python -m experiments.cifar` runs what is missing on one GPU, several studies at a time, and can be cut off anywhere;
 `--show` prints the tables from `experiments/results/cifar/` and draws the figures of docs/experiments.md.
