@@ -144,7 +144,7 @@ def costs(groups: dict[str, dict[int, End]], depth: int) -> plt.Figure:
             axis.errorbar(at, values.mean(), standard_error(values), **style)
         axis.set(xlabel="cost: steps of all forks, in runs")
     axes[0].set(yscale="log", ylabel="training loss", title=f"ResNet-{depth}, raw weights")
-    axes[1].set(ylabel="test accuracy (%)", title=f"ResNet-{depth}, weights chosen on validation")
+    axes[1].set(ylabel="test accuracy (%)", title=f"ResNet-{depth}, weights as chosen")
     highest = 100 * max(mean(seeds, "test accuracy", "chosen") for seeds in groups.values())
     lowest = 100 * min(mean(seeds, "test accuracy", "chosen") for _, seeds in tuners)
     axes[1].set_ylim(lowest - 1.0, highest + 0.5)

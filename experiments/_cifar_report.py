@@ -21,8 +21,8 @@ SIGN = {"training loss": 1, "validation loss": 1, "validation error": 1, "test a
 class End(NamedTuple):
     """What one run under a fixed schedule, or the winner of a study, is worth at its end.
 
-    `of` says which weights were chosen on validation, the raw or the averaged ones: by a study in its own way, of a
-    fixed schedule those with fewer errors.
+    `of` says which weights were chosen, the raw or the averaged ones: by a study on the trace that it follows, of a
+    fixed schedule those with fewer errors on validation.
     """
 
     method: str
@@ -108,12 +108,14 @@ def paired(groups: dict[str, dict[int, End]], one: str, other: str, measure: str
 def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> float:
     """Runs of a random choice of the fixed schedules, the best on validation kept, that reach a test accuracy.
 
+    Of each schedule the weights that were chosen count.
+
     E[accuracy of the best of k] = sum_r C(n - r, k - 1) / C(n, k) accuracy_r, with schedules ranked r = 1..n on
     validation; not a number where not even all of them reach it.
     """
     runs = [seeds[seed] for seeds in groups.values() if is_fixed(seeds)]
-    ranked = sorted(runs, key=lambda end: end.value("validation error"))
-    tested, n = [end.value("test accuracy") for end in ranked], len(runs)
+    ranked = sorted(runs, key=lambda end: end.value("validation error", "chosen"))
+    tested, n = [end.value("test accuracy", "chosen") for end in ranked], len(runs)
     for k in range(1, n + 1):
         chances = [comb(n - r, k - 1) / comb(n, k) for r in range(1, n + 1)]
         if np.dot(chances, tested) >= accuracy:
@@ -162,9 +164,12 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
         gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged", "chosen")}
         if not len(ratio):
             continue
-        costs = [grid_cost(groups, seeds[seed].value("test accuracy"), seed) for seed in sorted(set(seeds) & whole)]
+        reached = {seed: seeds[seed].value("test accuracy", "chosen") for seed in sorted(set(seeds) & whole)}
+        costs = [grid_cost(groups, accuracy, seed) for seed, accuracy in reached.items()]
         texts = [with_spread(list(gain), 1, 2) for gain in gains.values()]
-        lines.append([name, with_spread(list(ratio), 1, 4), *texts, " ".join(f"{c:g}" for c in costs)])
+        lines.append(
+            [name, with_spread(list(ratio), 1, 4), *texts, " ".join("none" if np.isnan(c) else f"{c:g}" for c in costs)]
+        )
         key = f"resnet{depth}_{name.replace(', ', '_').replace(' ', '_')}"
         result(f"{key}_training_loss_above_best_fixed", float(ratio.mean()))
         result(f"{key}_test_points_above_validation_best", float(gains["raw"].mean()))
@@ -174,9 +179,10 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
 
 def verdict(gaps: np.ndarray) -> str:
     """Whether differences are positive: undecided within two standard errors of none."""
-    if abs(gaps.mean()) <= 2 * (standard_error(gaps) or 0.0):
+    error = standard_error(gaps)
+    if error is not None and abs(gaps.mean()) <= 2 * error:
         return "undecided"
-    return "holds" if gaps.mean() > 0 else "does not hold"
+    return ("holds" if gaps.mean() > 0 else "does not hold") + (", one seed" if error is None else "")
 
 
 def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[list[str]]:
@@ -189,21 +195,19 @@ def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[l
         if name != "greedy" and len(gaps := paired(groups, name, "greedy", "training loss", "raw"))
     }
     constants = [name for name in above if name.startswith("constant")]
-    decays = [above[name].mean() for name in above if name.startswith("exponential")]
+    decays = [above[name] for name in above if name.startswith("exponential")]
     lines = []
     if constants:
         best = min(constants, key=lambda name: above[name].mean())
         found = f"{best} ends {with_spread(list(above[best]), 1, 4)} above"
         lines.append(["beats every constant rate", verdict(above[best]), found])
     if len(decays) >= 5:
-        better = sum(gap < 0 for gap in decays)
-        said = "holds" if better <= 1 else "does not hold"
-        lines.append(["beats all decays but one", said, f"{better} of {len(decays)} decays end lower"])
-        chance = 1 - comb(len(decays) - better, 5) / comb(len(decays), 5)
-        said = "holds" if chance > 0.5 else "does not hold"
-        lines.append(
-            ["five decays might outperform it", said, f"five at random do so {100 * chance:.0f} % of the time"]
-        )
+        lower = np.sum(np.array(decays) < 0, axis=0)  # for each seed
+        said = f"holds with {sum(lower <= 1)} of {len(lower)} seeds"
+        lines.append(["beats all decays but one", said, f"{', '.join(map(str, lower))} of {len(decays)} end lower"])
+        chances = [100 * (1 - comb(len(decays) - n, 5) / comb(len(decays), 5)) for n in lower]
+        found = f"five at random do so {', '.join(f'{chance:.0f}' for chance in chances)} % of the time"
+        lines.append(["five decays might outperform it", f"holds with {sum(lower > 0)} of {len(lower)} seeds", found])
     took = [one.row["seconds"] for one in studies if one.row["method"] == "greedy"]
     share = 100 * np.mean([seconds["decide"] / seconds["wall"] for seconds in took])
     said = "holds" if share < 5 else "does not hold"
