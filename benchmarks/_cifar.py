@@ -1,9 +1,12 @@
 """CIFAR-10 on a device, and the residual networks that were made for it (He et al. 2016, section 4.2)."""
 
 import importlib.util
+import sys
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,14 +18,36 @@ MEAN, SPREAD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 @cache
 def cifar10(device: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Training images (standardised, channels last in memory) and labels, then test ones."""
-    path = folder() / "cifar10.py"
+    path = stored()
+    arrays = _packed(path) if path.is_file() else _published(path)
+    x, y, x_test, y_test = (torch.from_numpy(array).to(device) for array in arrays)
+    return standardised(x), y.long(), standardised(x_test), y_test.long()
+
+
+def stored() -> Path:
+    """Where CIFAR-10 lies: the folder that its authors publish for C programs, or a module that unpacks it."""
+    for name in ("cifar-10-batches-bin", "cifar10.py"):
+        if (folder() / name).exists():
+            return folder() / name
+    sys.exit(f"expected CIFAR-10's folder cifar-10-batches-bin (its binary version) in {folder()}: put it there")
+
+
+def _published(path: Path) -> list[np.ndarray]:
+    """Five batches to train on and one to test: a byte for the class, then planes of red, green and blue."""
+    found = list[np.ndarray]()
+    for names in ([f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]):
+        rows = np.concatenate([np.fromfile(path / name, np.uint8).reshape(-1, 1 + 3 * 32 * 32) for name in names])
+        found += [rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy(), rows[:, 0].copy()]
+    return found
+
+
+def _packed(path: Path) -> tuple[np.ndarray, ...]:
     spec = importlib.util.spec_from_file_location("cifar10_parts", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    x, y, x_test, y_test = (torch.from_numpy(array).to(device) for array in module.load())
-    return standardised(x), y.long(), standardised(x_test), y_test.long()
+    return module.load()
 
 
 def standardised(images: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where the large data lie: $PACELINE_DATA, else ../shared/data beside the checkout."""
+"""Where the large data lie: $PACELINE_DATA, else ../shared/data beside the checkout (docs/experiments.md)."""
 
 import csv
 import json
@@ -17,14 +17,12 @@ LLM_WARMUP = 2_160  # steps, linear, to the peak of 3e-4
 
 
 def folder() -> Path:
-    """The folder with the data sets, or an exit that says where to put them."""
+    """The folder with the data sets, or an exit that says so."""
     here = Path(__file__).resolve().parents[1]
     for candidate in (os.environ.get("PACELINE_DATA"), here.parent / "shared" / "data"):
         if candidate and Path(candidate).is_dir():
             return Path(candidate)
-    sys.exit(
-        "this benchmark needs the data sets: set PACELINE_DATA to the folder that holds llm_curves_25m and curves_*"
-    )
+    sys.exit("this needs data sets: set PACELINE_DATA to the folder that holds them (docs/experiments.md says which)")
 
 
 def llm_curves() -> dict[str, dict[str, np.ndarray]]:

@@ -19,6 +19,7 @@ import time
 import traceback
 from pathlib import Path
 
+from benchmarks._cifar import stored
 from benchmarks._report import print_results, table
 from experiments._cifar_studies import METHODS, Unit, experiment, run
 
@@ -115,13 +116,19 @@ def main() -> None:
         return
     unknown = sorted(set(asked.method) - set(METHODS))
     if unknown:
-        sys.exit(f"no such method: {', '.join(unknown)}; there are {', '.join(METHODS)}")
+        sys.exit("\n  ".join([f"no such method: {'; '.join(unknown)}. Expected some of:", *METHODS]))
     wanted = [
         unit
         for unit in experiment()
         if unit.depth in asked.depth and unit.seed in asked.seeds and unit.method in asked.method
     ]
+    if not wanted:
+        sys.exit("no study of the experiment has this depth, seed and method: `experiment()` lists those there are")
     todo = [unit for unit in wanted if not (asked.results / unit.name / "row.json").exists()]
+    if not todo:
+        print(f"nothing to run: all {len(wanted)} studies are in {asked.results}; --show prints their tables")
+        return
+    stored()  # or an end that says where to put the data
     complete(todo, asked.runs, asked.results, jobs=asked.jobs, limit=asked.limit)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 MISTAKES = {
     "paceline.tune(training(), steps=100, lr=(1e-4, 1e-1))": "got a TorchTraining: pass the function itself",
     "paceline.Tuner(steps=100, lr=(1e-4, 1e-1), cost='2.3')": "cost must be a number of runs, got '2.3': pass 2.3",
-    "paceline.Tuner(steps=1e3, lr=(1e-4, 1e-1))": "steps must be a whole number, got 1000.0: pass an int",
+    "paceline.Tuner(steps=1e3, lr=(1e-4, 1e-1))": "steps must be an int, got 1000.0: pass a whole number",
     "paceline.Tuner(steps=100, lr=1e-3)": "bounds must be a pair (low, high), got 0.001",
     "paceline.Tuner(steps=100, lr=(1e-4, 1e-1), strategy='greedy')": "got 'greedy': pass Dynamic.greedy()",
     "training(torch.optim.SGD)": "with param_groups, got the class SGD: pass torch.optim.AdamW(model.parameters())",

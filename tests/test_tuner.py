@@ -369,6 +369,8 @@ class Broken:
         self.what, self.done, self.raised = what, 0, False
 
     def advance(self, schedule, stop):
+        if self.what == "nan at first":
+            yield 0, float("nan")
         while self.done < stop:
             self.done += 1
             if self.what == "once" and not self.raised:
@@ -380,7 +382,7 @@ class Broken:
                 continue
             yield (
                 self.done,
-                float("nan") if self.what == "nan" else 1.0 / self.done + abs(np.log10(schedule(0) / 0.003)),
+                float("nan") if "nan" in self.what else 1.0 / self.done + abs(np.log10(schedule(0) / 0.003)),
             )
 
     def state_dict(self):
@@ -410,6 +412,7 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
             r"not for their rates, so run the training once by hand.*\(test_tuner.py, line \d+\)",
         ),
         (lambda: Broken("nan"), "lower the upper bound of the rate"),
+        (lambda: Broken("nan at first"), "not for their rates, since no update was made yet: check what is reported"),
         (lambda: 17, "must return a Training.*got int"),
         (lambda x: x, "missing 1 required positional argument: 'x'; it is called with nothing"),
         (lambda: 1 / 0, "factory raised ZeroDivisionError"),
@@ -418,6 +421,13 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
 def test_trainings_that_cannot_work_say_why(make_training, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         tune(make_training, steps=100, lr=(1e-4, 1e-1), cost=1.5)
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+def test_a_study_that_failed_says_that_it_is_not_run_again(tmp_path: Path) -> None:
+    for what, message in (("always", "are kept in"), ("large", "that was before, and .* is not run again")):
+        with pytest.raises(TrainingError, match=f"out of memory.*{message}"):
+            tune(lambda what=what: Broken(what), steps=100, lr=(1e-4, 1e-1), cost=1.5, study=tmp_path / "study")
 
 
 def test_a_file_in_the_way_of_a_study_is_named(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from benchmarks import _cifar
 from benchmarks._report import table
 from experiments import _cifar_report as report
 from experiments._cifar_studies import METHODS, Unit, experiment, run
@@ -88,3 +90,19 @@ def test_without_a_limit_it_waits_for_its_workers(limit: float | None, tmp_path:
 
 def test_every_study_of_the_experiment_is_kept() -> None:
     assert [unit.name for unit in experiment() if not (RESULTS / unit.name / "row.json").exists()] == []
+
+
+def test_cifar_10_is_read_as_its_authors_publish_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACELINE_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match="expected CIFAR-10's folder cifar-10-batches-bin"):
+        _cifar.stored()
+    there = tmp_path / "cifar-10-batches-bin"
+    there.mkdir()
+    rows = np.random.default_rng(0).integers(0, 256, (6, 2, 3073), dtype=np.uint8)
+    rows[..., 0] %= 10
+    for name, batch in zip([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"], rows, strict=True):
+        batch.tofile(there / f"{name}.bin")
+    x, y, x_test, y_test = _cifar.cifar10.__wrapped__("cpu")
+    assert (len(y), x.shape, y_test.tolist()) == (10, (10, 3, 32, 32), rows[5, :, 0].tolist())
+    red = (rows[5, 1, 1:1025].astype(float) / 255 - 0.4914) / 0.2470
+    assert np.allclose(x_test[1, 0].flatten().numpy(), red, atol=1e-5)

@@ -14,8 +14,10 @@ from torch.optim.lr_scheduler import LRScheduler
 import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.integrations import lambda_lr
+from paceline.strategy.single import sweep_steps
 
 STEPS = 200
+SWEEP = sweep_steps(STEPS)
 
 
 class Job:
@@ -61,8 +63,8 @@ def momentum(parameters: Any) -> Optimizer:
 def test_training_gets_better_and_the_rate_ends_near_zero(make: Callable[[Any], Optimizer], closure: bool) -> None:
     job = Job(make, closure=closure).advance(0, STEPS)
     assert sum(job.losses[-20:]) < 0.5 * sum(job.losses[:5]) * 4
-    assert max(job.rates[:10]) == pytest.approx(1.0)
-    assert job.rates[-1] < 0.05 * max(job.rates[10:])
+    assert max(job.rates[:SWEEP]) == pytest.approx(1.0)
+    assert job.rates[-1] < 0.05 * max(job.rates[SWEEP:])
 
 
 def test_it_is_a_scheduler_and_leaves_the_optimiser_alone() -> None:
@@ -78,14 +80,14 @@ def test_it_is_a_scheduler_and_leaves_the_optimiser_alone() -> None:
 def test_after_the_range_test_everything_is_as_it_was() -> None:
     job = Job(adam)
     before = job.weights()
-    job.advance(0, 10)
-    assert job.pace.pace.began == 10
+    job.advance(0, SWEEP)
+    assert job.pace.pace.began == SWEEP
     torch.testing.assert_close(job.weights(), before, rtol=0, atol=0)
     assert not job.optimizer.state
 
 
 @pytest.mark.parametrize("closure", [False, True])
-@pytest.mark.parametrize("cut", [4, 10, 30, 90, 150])
+@pytest.mark.parametrize("cut", [4, 30, SWEEP, 90, 150])
 def test_a_run_continued_from_states_is_bit_equal(closure: bool, cut: int, tmp_path: Any) -> None:
     whole = Job(adam, closure=closure).advance(0, STEPS)
     job = Job(adam, closure=closure).advance(0, cut)
@@ -280,3 +282,23 @@ def test_a_schedule_as_a_torch_scheduler() -> None:
         scheduler.step()
     assert [first for first, _ in rates] == pytest.approx([schedule(step) for step in range(6)])
     assert [second for _, second in rates] == pytest.approx([schedule(step) / 10 for step in range(6)])
+
+
+@pytest.mark.parametrize("steps", [100, 300])
+def test_the_range_test_of_a_short_noisy_run_finds_a_rate_that_trains(steps: int) -> None:
+    ends = []
+    for seed in range(10):
+        torch.manual_seed(seed)
+        model = nn.Linear(20, 1)
+        optimizer = SGD(model.parameters())
+        pace = PaceLR(optimizer, lr=(1e-5, 1e-1), steps=steps)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a rate that was too high for a while, and was lowered
+            for _ in range(steps):
+                optimizer.zero_grad()
+                loss = (model(torch.randn(32, 20)) - 1.0).square().mean()
+                loss.backward()
+                optimizer.step()
+                pace.step(loss)
+        ends.append(loss.item())
+    assert max(ends) < 0.1

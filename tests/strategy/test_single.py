@@ -39,6 +39,11 @@ def test_the_range_test_sweeps_over_the_bounds_in_a_twentieth_of_the_steps() -> 
     np.testing.assert_allclose(rates, np.geomspace(1e-4, 1.0, 50))
 
 
+@pytest.mark.parametrize(("steps", "taken"), [(20, 4), (100, 20), (200, 40), (799, 40), (800, 40), (2000, 100)])
+def test_in_a_short_run_the_range_test_is_long_enough_to_be_read(steps: int, taken: int) -> None:
+    assert sweep_steps(steps) == taken
+
+
 def test_the_peak_is_where_most_of_the_drop_is_reached_but_well_below_where_it_is_lost() -> None:
     drop = 2.0 - 1.0 / (1.0 + np.exp(-8.0 * (RATES + 2.0)))
     first, highest = peaks_of_sweep(RATES, drop)
@@ -265,6 +270,6 @@ def test_a_range_test_that_is_seen_once_says_to_observe_more_often() -> None:
     tuner = Tuner(lr=(1e-3, 1.0), steps=400, cost=1)
     proposals = tuner.ask()
     assert proposals
-    tuner.tell(proposals[0], [20], {"averaged": [1.0]})
+    tuner.tell(proposals[0], [40], {"averaged": [1.0]})
     assert tuner.ask() is None
-    assert "observe more often than every 20 steps" in tuner.result.advice
+    assert "observe more often than every 40 steps" in tuner.result.advice

@@ -163,3 +163,29 @@ def test_buffers_that_are_not_finite_are_copied_and_never_averaged() -> None:
 def test_every_must_be_a_step_at_least() -> None:
     with pytest.raises(InputError, match="every must be 1 or more, got -5"):
         make(every=-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (torch.ones(3), r"evaluate\(model\) must return one number, got one of shape \(3,\): take its mean"),
+        (None, "must return one number, got a NoneType"),
+        ((0.1, 0.2), "must return one number, got a tuple"),
+    ],
+)
+def test_an_evaluation_that_is_not_one_number_is_named(given, message: str) -> None:
+    training = make()
+    training.evaluate = lambda net: given
+    with pytest.raises(InputError, match=message):
+        run(training, 5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"), [(lambda x: x.repeat(2), r"one of shape \(2,\)"), (lambda x: x.item(), "a float")]
+)
+def test_a_loss_that_is_not_one_number_with_a_gradient_is_named(changed, message: str) -> None:
+    training = make()
+    plain = training.loss
+    training.loss = lambda net, batch: changed(plain(net, batch))
+    with pytest.raises(InputError, match=rf"loss\(model, batch\) must return a tensor of one number, got {message}"):
+        run(training, 5)

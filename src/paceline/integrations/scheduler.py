@@ -51,8 +51,9 @@ class PaceLR(LRScheduler):
     make the rate too high, and with none left (`zero_grad` before `step`) the peak of the range test stays as it is.
     Where they are clipped or zeroed, call `note_gradients` between `backward` and that.
 
-    The first 5 % of the steps are the range test, after which weights and optimiser go back to where they began; so
-    create it when the weights are in place. Copies of the weights (two, and one with the optimiser's state) are held.
+    The first 5 % of the steps (40 in runs of less than 800, at most a fifth) are the range test, after which weights
+    and optimiser go back to where they began; so create it when the weights are in place. Copies of the weights (two,
+    and one with the optimiser's state) are held.
 
     Args:
         optimizer: any torch optimiser; groups keep the ratio of their rates to the first.

@@ -39,7 +39,7 @@ class Goal:
                 object.__setattr__(self, name, index(getattr(self, name)))
             except TypeError as error:
                 given = getattr(self, name)
-                raise InputError(f"{name} must be a whole number, got {given!r}: pass an int") from error
+                raise InputError(f"{name} must be an int, got {given!r}: pass a whole number") from error
         if self.steps < 1:
             raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
         if self.seed < 0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from paceline.strategy.base import Decision, Fork, History, Proposal
 from paceline.traces import Schedule
-from paceline.traces.trace import NOT_FINITE
+from paceline.traces.trace import NOT_FINITE, why_unsound
 
 TIMES, DECADES = 3, 0.3
 PER_PROPOSAL = {"forecast", "candidates", "p_fail"}  # details that speak of one proposal each
@@ -68,9 +68,12 @@ def _go_back(history: History, times: int, left: int) -> Decision:
         return Decision((Proposal(fork, parent, start, latest, schedule, history.round + 1),), reasons=(reason,))
     where = f", the best state so far is that of fork {number} at step {start:,} ({_value_before(best):.6g})"
     again = f", also after going back {times} times" if times else ""
-    diverged = any(NOT_FINITE in fork.failure for fork in failed)  # what else fails at every rate is an error
-    lower = "lower the upper bound of the rate, or check the training at a small rate"
-    advice = lower if diverged else "not for their rates, so run the training once by hand, and mend what it says"
+    if all(fork.failure == why_unsound(0) for fork in failed):
+        advice = "not for their rates, since no update was made yet: check what is reported, and the first weights"
+    elif any(NOT_FINITE in fork.failure for fork in failed):
+        advice = "lower the upper bound of the rate, or check the training at a small rate"
+    else:  # what else fails at every rate is an error
+        advice = "not for their rates, so run the training once by hand, and mend what it says"
     return Decision(reasons=(f"every fork failed{again}{where if start else ''}: {advice}",))
 
 

@@ -1,6 +1,7 @@
 """One run without forks: with nothing to compare with, three rules stand in for the comparison.
 
-A range test finds a peak: the rate sweeps over the bounds in the first 5 % of the steps, then the weights are put back.
+A range test finds a peak: the rate sweeps over the bounds in the first 5 % of the steps (in short runs in the first 40,
+if these are not more than a fifth), then the weights are put back.
 The rest is a warm-up and a decay to zero at that peak, corrected on the way by rho = E / D. E, how much lower the loss
 of averaged weights is than that of the raw ones, is what noise costs and the decay will bring back; D, what the
 averaged loss gains per factor e of time, is progress. At the peaks that end best rho grows with time, alike on
@@ -21,6 +22,8 @@ from paceline.traces import LearningRateRange, Shape, WarmupStableDecay
 
 SWEEP, LEAST = 0.05, 20
 """Share of the steps that the range test takes; the fewest that it can be a share of."""
+READABLE, MOST = 40, 0.2
+"""Steps below which noise hides what a rate does; the share of a short run that they may be."""
 SMOOTH = 0.45
 """Width in decades over which its losses are averaged."""
 BELOW, CEILING = 0.75, 0.15
@@ -57,8 +60,8 @@ class Order(Enum):
 def sweep_steps(steps: int) -> int:
     """Length of the range test in a run of so many steps."""
     if steps < LEAST:
-        raise InputError(f"steps must be at least {LEAST}, got {steps}: the range test takes 5 % of them")
-    return max(2, round(SWEEP * steps))
+        raise InputError(f"steps must be at least {LEAST}, got {steps}: the range test takes up to a fifth of them")
+    return round(max(SWEEP * steps, min(READABLE, MOST * steps)))
 
 
 def worse(first: float, factor: float) -> float:

@@ -186,4 +186,8 @@ class Schedule:
     @classmethod
     def load(cls, path: "str | Path") -> "Schedule":
         """Read a schedule that `save` wrote."""
-        return cls.from_json(json.loads(Path(path).read_text()))
+        try:
+            data = json.loads(Path(path).read_text())
+        except ValueError as error:
+            raise InputError(f"expected a schedule that was saved or exported as JSON, got {path}: {error}") from error
+        return cls.from_json(data)

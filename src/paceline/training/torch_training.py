@@ -103,6 +103,8 @@ class TorchTraining:
         else:
             self.optimizer.zero_grad()
             loss = self.loss(self.model, batch)
+            if not isinstance(loss, Tensor) or loss.numel() != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(f"loss(model, batch) must return a tensor of one number, got {_described(loss)}")
             loss.backward()  # pyright: ignore[reportUnknownMemberType]
             self.optimizer.step()  # pyright: ignore[reportUnknownMemberType]
         if self.average is not None:
@@ -126,7 +128,7 @@ class TorchTraining:
         values: dict[str, float] = {}
         for name, model in self.views():
             model.eval()
-            values[name] = float(self.evaluate(model))
+            values[name] = _one_number(self.evaluate(model))
         return values
 
     def _observed(self, raw: float) -> dict[str, float]:
@@ -171,6 +173,18 @@ class TorchTraining:
         """Start all randomness, and a new pass over the data, from this seed."""
         self.passes.restart()
         self.randomness.reseed(seed)
+
+
+def _one_number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        got = _described(value)
+        raise InputError(f"evaluate(model) must return one number, got {got}: take its mean, or a sum") from error
+
+
+def _described(value: Any) -> str:
+    return f"one of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def _check_trained(model: nn.Module, optimizer: Optimizer) -> None:

@@ -156,4 +156,6 @@ def advice_of(result: Result, study: "str | Path | None") -> str:
     said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
     forks = f"; what the forks said: {said}" if said else ""
     where = f"what was learnt, and the best state, are kept in {study}" if study else "pass study= to keep the states"
+    if not result.seconds["training"]:  # nothing was run now
+        where = f"that was before, and {study} is not run again: if the training has changed, choose another folder"
     return f"{result.advice}{forks}; {where}"

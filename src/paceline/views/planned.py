@@ -90,7 +90,8 @@ def plan_page(view: PlanView) -> RenderableType:
         "",
         _table(view),
         "forecasts by the law fitted to the runs above: none of these schedules was run; "
-        "the plan is what this law likes best, so its own forecast is on the bright side",
+        "the plan is what this law likes best, so its own forecast is on the bright side; it warms up as the runs did, "
+        "which others leave out, and the law cannot tell what that does",
         _comparison(view),
         *(
             f"recorded: {run.name} ended at {number(run.value)}, step {run.step:,} ({run.words})"
