@@ -40,5 +40,7 @@ def say_how_to_continue(folder: Path) -> None:
     from paceline.views.words import share
 
     program = "python -m paceline" if Path(sys.argv[0]).name == "__main__.py" else "paceline"
-    say(f"\nstopped after {share(done(folder))}; all of them are kept in {folder}")
+    so_far = done(folder)
+    kept = f"after {share(so_far)}; all of them are kept in {folder}" if so_far.settings else "before the first step"
+    say(f"\nstopped {kept}")
     say(f"continue with: {program} {shlex.join(sys.argv[1:])}")

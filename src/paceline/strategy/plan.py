@@ -4,8 +4,9 @@ A plan is the first number of forks and the rungs at which it changes. Its cost 
 every fork counts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from math import ceil, floor, isfinite
 
 from paceline.errors import InputError
@@ -41,23 +42,27 @@ class Plan:
         if self.first < 1 or self.first != int(self.first):
             raise InputError(f"forks must be at least 1, got {self.first}: pass a whole number")
         ats = [0.0, *(rung.at for rung in self.rungs), 1.0]
-        if any(b <= a for a, b in pairwise(ats)):
+        if not _increase(ats):
             raise InputError(f"rungs must increase inside (0, 1), got {ats[1:-1]}")
 
     def borders(self, steps: int) -> list[int]:
         """Steps at which intervals begin and end, rounded to the side that costs less."""
+        points = self._points(steps)
+        if not _increase(points):
+            enough = next(n for n in count(steps + 1) if _increase(self._points(n)))
+            raise InputError(
+                f"{steps:,} steps are too few for rungs at {[rung.at for rung in self.rungs]} of the run, "
+                f"where it decides, each at a step of its own: train for {enough:,} steps or more, or use fewer rungs"
+            )
+        return points
+
+    def _points(self, steps: int) -> list[int]:
         alive = [self.first, *(rung.forks for rung in self.rungs)]
         rounded = [
             (floor if b <= a else ceil)(rung.at * steps)
             for rung, (a, b) in zip(self.rungs, pairwise(alive), strict=True)
         ]
-        points = [0, *rounded, steps]
-        if any(b <= a for a, b in pairwise(points)):
-            raise InputError(
-                f"{steps:,} steps are too few for rungs at {[rung.at for rung in self.rungs]}: "
-                f"expected every rung at a step of its own, got {points}; train longer or use fewer rungs"
-            )
-        return points
+        return [0, *rounded, steps]
 
     def challenges(self, steps: int) -> set[int]:
         """Steps at which clones challenge the best, from 20 % of the run on: before that a lead is luck."""
@@ -72,6 +77,10 @@ class Plan:
     def longest(self, steps: int) -> int:
         """Steps of the longest interval."""
         return max(b - a for a, b in pairwise(self.borders(steps)))
+
+
+def _increase(points: Sequence[float]) -> bool:
+    return all(a < b for a, b in pairwise(points))
 
 
 def greedy_plan(forks: int, intervals: int) -> Plan:

@@ -61,7 +61,10 @@ class Tuner:
         tasks: Sequence[str] = (),
     ) -> None:
         if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or leave it out")
+            raise InputError(
+                f"strategy must be a Strategy, got {strategy!r}: pass Dynamic.greedy() or Dynamic.horizon() from "
+                "paceline.strategy, or leave it out"
+            )
         if on_event is not None and not callable(on_event):
             raise InputError(f"on_event must be called with events, got {on_event!r}: pass events.tensorboard('logs')")
         if strategy is None:
