@@ -195,14 +195,16 @@ def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[l
         if name != "greedy" and len(gaps := paired(groups, name, "greedy", "training loss", "raw"))
     }
     constants = [name for name in above if name.startswith("constant")]
-    decays = [above[name] for name in above if name.startswith("exponential")]
+    decays = [name for name in above if name.startswith("exponential")]
     lines = []
     if constants:
         best = min(constants, key=lambda name: above[name].mean())
         found = f"{best} ends {with_spread(list(above[best]), 1, 4)} above"
         lines.append(["beats every constant rate", verdict(above[best]), found])
     if len(decays) >= 5:
-        lower = np.sum(np.array(decays) < 0, axis=0)  # for each seed
+        ours = {seed: end.value("training loss") for seed, end in groups["greedy"].items()}
+        whole = sorted(set(ours).intersection(*(groups[name] for name in decays)))
+        lower = np.array([sum(groups[name][s].value("training loss") < ours[s] for name in decays) for s in whole])
         said = f"holds with {sum(lower <= 1)} of {len(lower)} seeds"
         lines.append(["beats all decays but one", said, f"{', '.join(map(str, lower))} of {len(decays)} end lower"])
         chances = [100 * (1 - comb(len(decays) - n, 5) / comb(len(decays), 5)) for n in lower]
