@@ -194,6 +194,7 @@ class OpenOrder(HostLane):
 def test_what_rounding_leaves_open_may_grow_from_step_to_step() -> None:
     """Gradients that turn around within a few millionths: three steps in a row would end anywhere."""
     model = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(model.weight, 0.5)  # where a step moves it by much more than a millionth
     OpenOrder.weight = model.weight
     training = TorchTraining(
         model,
