@@ -117,6 +117,9 @@ def test_saved_schedules_load(tmp_path) -> None:
     schedule = Schedule.of(OneCycle(warmup=0.2), 0.1, 77)
     schedule.save(tmp_path / "schedule.json")
     assert Schedule.load(tmp_path / "schedule.json") == schedule
+    (tmp_path / "old.csv").write_text("step,lr\n")
+    with pytest.raises(InputError, match=r"expected a schedule that was saved or exported as JSON, got .*old\.csv"):
+        Schedule.load(tmp_path / "old.csv")
 
 
 @pytest.mark.parametrize(

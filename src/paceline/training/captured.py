@@ -101,7 +101,7 @@ class Captured:
         if training.evaluate is not None:
             for place, (_, model) in zip(self._values, training.views(), strict=False):
                 model.eval()
-                place.copy_(torch.as_tensor(training.evaluate(model)).squeeze())
+                place.copy_(torch.as_tensor(training.judged(model)).squeeze())
             return
         self._values[0].copy_(self._total)
         if training.average is not None:

@@ -124,11 +124,10 @@ class TorchTraining:
 
     @torch.no_grad()
     def _evaluated(self) -> dict[str, float]:
-        assert self.evaluate is not None
         values: dict[str, float] = {}
         for name, model in self.views():
             model.eval()
-            values[name] = _one_number(self.evaluate(model))
+            values[name] = float(self.judged(model))
         return values
 
     def _observed(self, raw: float) -> dict[str, float]:
@@ -138,6 +137,18 @@ class TorchTraining:
         with torch.no_grad():
             losses = [float(self.loss(self.average.module, batch)) for batch in self._recent]
         return {"raw": raw, "averaged": float(np.mean(losses))}
+
+    def judged(self, model: nn.Module) -> "float | Tensor":
+        """What `evaluate` says of a model: one number, left where it is."""
+        assert self.evaluate is not None
+        value = self.evaluate(model)
+        if isinstance(value, Tensor) and value.numel() == 1:
+            return value
+        try:
+            return float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            got = _described(value)
+            raise InputError(f"evaluate(model) must return one number, got {got}: take its mean, or a sum") from error
 
     def views(self) -> list[tuple[str, nn.Module]]:
         """The weights that are evaluated."""
@@ -173,14 +184,6 @@ class TorchTraining:
         """Start all randomness, and a new pass over the data, from this seed."""
         self.passes.restart()
         self.randomness.reseed(seed)
-
-
-def _one_number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        got = _described(value)
-        raise InputError(f"evaluate(model) must return one number, got {got}: take its mean, or a sum") from error
 
 
 def _described(value: Any) -> str:
