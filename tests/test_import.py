@@ -23,6 +23,16 @@ assert "gpytorch" not in sys.modules and "scipy.optimize" not in sys.modules
 assert state() == before
 """
 
+WITHOUT_FCNTL = """
+import importlib, pkgutil, sys
+sys.modules["fcntl"] = None  # as on Windows: importing it raises an ImportError
+import paceline
+names = [module.name for module in pkgutil.walk_packages(paceline.__path__, "paceline.")]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
 TIMING = """
 import time
 begin = time.perf_counter(); import torch; middle = time.perf_counter()
@@ -37,6 +47,10 @@ def run(code: str) -> str:
 
 def test_import_changes_nothing_and_loads_nothing_heavy() -> None:
     run(PROBE)
+
+
+def test_every_module_is_imported_without_fcntl() -> None:
+    assert int(run(WITHOUT_FCNTL)) > 150
 
 
 def test_import_is_quick_beside_torch() -> None:

@@ -1,7 +1,10 @@
+import errno
 import json
 import multiprocessing
 import re
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline import Schedule
-from paceline.errors import JournalError, StudyLockedError
+from paceline.errors import InputError, JournalError, StudyLockedError
 from paceline.study import (
     Cloned,
     Created,
@@ -155,6 +158,58 @@ def test_a_second_process_is_refused_while_the_first_writes(tmp_path: Path) -> N
         process.join()
     with Journal(tmp_path):
         pass
+
+
+def test_a_second_writer_in_the_same_process_is_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(StudyLockedError, match="choose another study folder"):
+        Journal(tmp_path)
+    Journal(tmp_path).close()
+
+
+def _hold_the_lock(folder: str, ready: "multiprocessing.Queue[bool]") -> None:
+    journal = Journal(Path(folder))
+    ready.put(True)
+    time.sleep(600)
+    journal.close()
+
+
+def test_a_killed_writer_leaves_no_lock(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Queue()
+    process = context.Process(target=_hold_the_lock, args=(str(tmp_path), ready))
+    process.start()
+    ready.get(timeout=60)
+    with pytest.raises(StudyLockedError):
+        Journal(tmp_path)
+    process.kill()
+    process.join()
+    assert (tmp_path / "lock").exists()  # the file stays, the lock does not
+    Journal(tmp_path).close()
+
+
+def test_another_thread_may_close_the_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    closer = threading.Thread(target=journal.close)
+    closer.start()
+    closer.join()
+    Journal(tmp_path).close()
+
+
+def test_a_journal_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text("17\n")
+    with pytest.raises(JournalError):
+        Journal(tmp_path)
+    (tmp_path / "journal.jsonl").unlink()
+    Journal(tmp_path).close()
+
+
+def test_a_disk_without_file_locks_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(file: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", no_lock)
+    with pytest.raises(InputError, match=r"lock that can be taken, got .*on a disk that supports file locks"):
+        Journal(tmp_path)
 
 
 def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:

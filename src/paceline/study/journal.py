@@ -1,11 +1,12 @@
 """An append-only file of events: one JSON object a line, on disk before the study goes on, one writer at a time."""
 
-import fcntl
 import json
 import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from paceline.errors import InputError, JournalError, StudyLockedError
 from paceline.study.events import FORMAT, Event, from_json, to_json
@@ -58,6 +59,24 @@ def write_line(number: int, event: Event) -> bytes:
     return json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
+def _lock(folder: Path) -> BaseFileLock:
+    """The lock of a study folder. The operating system holds it, so it ends when the process ends, even if killed."""
+    # one lock for all threads: a study may be closed by another thread than the one that opened it
+    lock = FileLock(folder / "lock", timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise StudyLockedError(
+            f"{folder} is being written by another process: wait for it, stop it, or choose another study folder"
+        ) from error
+    except (OSError, NotImplementedError) as error:
+        raise InputError(
+            f"expected a study folder with a lock that can be taken, got {folder} ({error}): "
+            "choose a folder that you may write to, on a disk that supports file locks"
+        ) from error
+    return lock
+
+
 class Journal:
     """The writer. Holds the folder's lock while it is open; use it in a `with` block.
 
@@ -73,22 +92,15 @@ class Journal:
                 f"expected a folder to keep the study in, got {folder}, where a file is in the way: choose another path"
             ) from error
         self.path = folder / "journal.jsonl"
-        self._lock = (folder / "lock").open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._lock.close()
-            raise StudyLockedError(
-                f"{folder} is being written by another process: wait for it, stop it, or choose another study folder"
-            ) from error
+        self._lock = _lock(folder)
         try:
             self.events, whole = _parse(self.path)
-        except JournalError:
-            self._lock.close()
+            self._file = self.path.open("ab", buffering=0)  # a line that cannot be written must not come back on close
+            if self._file.tell() > whole:
+                self._file.truncate(whole)
+        except BaseException:
+            self._lock.release()
             raise
-        self._file = self.path.open("ab", buffering=0)  # a line that cannot be written must not come back on close
-        if self._file.tell() > whole:
-            self._file.truncate(whole)
 
     def append(self, event: Event) -> None:
         """Write an event and wait until it is on disk."""
@@ -107,7 +119,7 @@ class Journal:
     def close(self) -> None:
         """Release the file and the lock."""
         self._file.close()
-        self._lock.close()
+        self._lock.release()
 
     def __enter__(self) -> "Journal":
         return self
