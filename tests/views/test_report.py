@@ -6,9 +6,11 @@ import json
 import math
 import re
 import shutil
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -21,6 +23,7 @@ from paceline.tuner import Tuner
 from paceline.views.report import report
 from tests.views.test_data import STUDY
 from tests.views.test_figure_data import golden
+from tests.views.web.studies import family
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -144,38 +147,57 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["report", str(tmp_path / "none")]).exit_code == 2
 
 
-def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def tab() -> Generator[Any]:
+    """A page of a browser."""
     sync_api = pytest.importorskip("playwright.sync_api")
     browser_path = shutil.which("chromium")
     if browser_path is None:
         pytest.skip("needs chromium")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        yield browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+        browser.close()
+
+
+@pytest.mark.parametrize("name", ["R&D <x>", "<script>document.title='taken'</script>"])
+def test_names_show_literally(tmp_path: Path, tab: Any, name: str) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report({f"runs/{name}": family(name), "other": STUDY}))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-drawn]")
+    assert tab.title() == f"runs/{name}, other: paceline report"
+    assert tab.text_content("article h1") == f"runs/{name}"
+    assert name in tab.locator("#s0-traces .legendtext").all_text_contents()
+    assert f"{name}, run 1" in tab.locator("#s0-lineage .ytick text").all_text_contents()
+    assert Path(f"runs/{name}").name in tab.locator("#costs .legendtext").all_text_contents()
+    assert name in tab.locator("#s0 td").all_text_contents()
+
+
+def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path, tab: Any) -> None:
     path = tmp_path / "report.html"
     path.write_text(report({"runs/first": hostile(golden("journal-1-greedy"))}))
     said, asked = [], []
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
-        tab.on("console", lambda message: said.append(message.text))
-        tab.on("pageerror", lambda error: said.append(str(error)))
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.goto(path.as_uri())
-        tab.wait_for_selector("html[data-drawn=light]")
-        assert tab.evaluate("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))")
-        assert tab.evaluate("document.querySelectorAll('.figure').length") == 6
-        assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#ffffff"
-        tab.focus(".controls input")
-        tab.keyboard.press("ArrowRight")
-        chosen = tab.text_content(".controls output")
-        tab.set_viewport_size({"width": 390, "height": 800})
-        tab.emulate_media(color_scheme="dark")
-        tab.wait_for_selector("html[data-drawn=dark]")
-        tab.wait_for_timeout(300)  # it is drawn anew for its width too
-        assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#14171c"
-        assert tab.evaluate("document.documentElement.scrollWidth") == 390
-        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
-        assert tab.text_content(".controls output") == chosen  # the reader's choice outlives the colours
-        assert "decision" in tab.text_content(".controls label:has(input)")
-        assert "taken" not in tab.title()
-        browser.close()
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-drawn=light]")
+    assert tab.evaluate("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.main-svg'))")
+    assert tab.evaluate("document.querySelectorAll('.figure').length") == 6
+    assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#ffffff"
+    tab.focus(".controls input")
+    tab.keyboard.press("ArrowRight")
+    chosen = tab.text_content(".controls output")
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_selector("html[data-drawn=dark]")
+    tab.wait_for_timeout(300)  # it is drawn anew for its width too
+    assert tab.evaluate("document.querySelector('.figure').layout.paper_bgcolor") == "#14171c"
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+    assert tab.text_content(".controls output") == chosen  # the reader's choice outlives the colours
+    assert "decision" in tab.text_content(".controls label:has(input)")
+    assert "taken" not in tab.title()
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []

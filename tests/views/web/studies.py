@@ -1,9 +1,10 @@
 """Small studies for the tests of the page, written by the journal's own code."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Finished, Journal, Observed, Proposed
+from paceline.study import Cloned, Created, Decided, Dropped, Event, Finished, Journal, Observed, Proposed, read_journal
 from paceline.study.study import write_settings
 from paceline.traces import Schedule
 
@@ -45,3 +46,11 @@ def append(folder: Path, events: Iterable[Event]) -> None:
     with Journal(folder) as journal:
         for event in events:
             journal.append(event)
+
+
+def family(name: str) -> list[Event]:
+    """The family of the golden journal with its first task named so."""
+    created, *rest = read_journal(Path(__file__).parents[2] / "golden" / "journal-1-family.jsonl")
+    assert isinstance(created, Created)
+    tasks = [name, *created.settings["tasks"][1:]]
+    return [replace(created, settings={**created.settings, "tasks": tasks}), *rest]

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from starlette.testclient import TestClient
 from paceline.errors import InputError
 from paceline.study import Decided, Failed, read_journal
 from paceline.traces import Schedule
-from paceline.views.data import read
+from paceline.views.figures import FIGURES
 from paceline.views.web.app import make_app
-from paceline.views.web.security import is_loopback, token_for, without_markup
+from paceline.views.web.security import is_loopback, token_for
 from paceline.views.web.shelf import Shelf
-from tests.views.web.studies import EVENTS, append, write
+from tests.views.web.studies import EVENTS, append, family, write
 
 TOKEN = "a-token-of-some-length"
 
@@ -146,15 +147,19 @@ def test_text_of_a_journal_never_becomes_markup(tmp_path: Path) -> None:
     assert "<" not in file
 
 
-def test_figures_get_text_without_markup(tmp_path: Path) -> None:
-    study = write(
-        tmp_path, [*EVENTS[:4], Decided(2, 10, (MARKUP,), {"best": [{"task": MARKUP, "fork": 0, "value": 1.0}]}, 0.0)]
-    )
-    view = without_markup(read(read_journal(study / "journal.jsonl")))
-    assert "<" not in json.dumps([view.decisions, *view.best_runs])
-    assert "<" not in next(iter(view.best_runs.values())).task
-    assert view.forks == read(EVENTS[:4]).forks
-    assert without_markup({"<": [("<", 1), 2.0, None]}) == {"&lt;": [("&lt;", 1), 2.0, None]}
+@pytest.mark.parametrize("name", ["R&D <x>", "<script>alert(1)</script>"])
+def test_names_in_figures_are_escaped_once(tmp_path: Path, name: str) -> None:
+    """Plotly shows an escaped text literally; text that is escaped twice would show entities."""
+    write(tmp_path / "study", family(name))
+    page = client(tmp_path)
+    once = escape(name, quote=False)
+    names = {trace.get("name") for trace in page.get("/figure/traces/study").json()["data"]}
+    assert once in names
+    rows = page.get("/figure/lineage/study").json()["layout"]["yaxis"]["ticktext"]
+    assert any(row.startswith(f"{once}, run ") for row in rows)
+    text = "".join(page.get(f"/figure/{kind}/study").text for kind in FIGURES)
+    assert name not in text
+    assert escape(once, quote=False) not in text
 
 
 def test_a_schedule_to_keep(page: TestClient) -> None:

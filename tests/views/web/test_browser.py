@@ -11,7 +11,7 @@ import pytest
 from paceline.study import Decided, Failed, Proposed
 from paceline.views.web.followed import Followed
 from tests.views.test_figure_data import golden
-from tests.views.web.studies import EVENTS, FIRST, OTHER, append, write
+from tests.views.web.studies import EVENTS, FIRST, OTHER, append, family, write
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -219,6 +219,24 @@ def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str],
     assert page.inner_text("h1") == "<img src=x onerror=alert(1)>"
     assert MARKUP in page.inner_text("#told")
     assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.body.dataset.hacked") is None
+
+
+@pytest.mark.parametrize("name", ["R&D <x>", "<script>document.body.dataset.hacked=1</script>"])
+def test_names_show_literally(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any], name: str) -> None:
+    """In the heading, the table of forks and the figures; a folder's name cannot hold a slash."""
+    folder = name.replace("/", "_")
+    write(tmp_path / folder, family(name))
+    page = opened(serve(tmp_path))
+    page.wait_for_selector(".studies a")
+    assert page.inner_text(".studies a") == folder
+    page.click(".studies a")
+    filled(page)
+    assert page.inner_text("h1") == folder
+    assert name in page.locator("#traces .legendtext").all_text_contents()
+    assert f"{name}, run 1" in page.locator("#lineage .ytick text").all_text_contents()
+    assert name in page.locator("#forks td").all_text_contents()
+    assert page.locator("main script").count() == 0
     assert page.evaluate("document.body.dataset.hacked") is None
 
 

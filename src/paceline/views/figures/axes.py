@@ -1,28 +1,11 @@
 """Axes, text and choices that several figures share."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import Any
 
 from paceline.views.data import StudyView
 from paceline.views.figures.style import LIGHT
-
-SHOWN = 70
-
-
-def plain(text: str) -> str:
-    """Text of a journal as plotly shows it: as it stands, with nothing in it taken for markup; long ones cut.
-
-    >>> plain("<b>fast</b> & wide")
-    '&lt;b&gt;fast&lt;/b&gt; &amp; wide'
-    """
-    return escape(text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}...", quote=False)
-
-
-def value_name(of: str) -> str:
-    """What an axis of values says, of raw or averaged weights."""
-    return f"value ({of} weights)"
 
 
 def value_axis(values: Iterable[float], more: Iterable[float] = (), *, linear: bool = False) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import plain, value_axis
+from paceline.views.figures.axes import value_axis
+from paceline.views.figures.labels import label
 from paceline.views.figures.style import MARKS, TASKS, Figure, framed, graph_objects
 from paceline.views.spending import Bill, bills
 
@@ -27,22 +28,30 @@ def costs(views: Mapping[str, StudyView]) -> Figure:
 
 
 def _drawn(bill: Bill, colour: str, mark: str, dash: str) -> list[Any]:
-    go, name = graph_objects(), plain(bill.name)
+    go, name = graph_objects(), label(bill.name)
     look: dict[str, Any] = {"name": name, "legendgroup": name}
-    told = f"{name}: %{{x:.3g}} runs, %{{y:.4g}}<extra></extra>"
+    hover = "%{fullData.name}: %{x:.3g} runs, %{y:.4g}"
     way = [*bill.way, *([(bill.cost, bill.way[-1][1])] if bill.way else [])]
     line = go.Scatter(
         x=[cost for cost, _ in way],
         y=[value for _, value in way],
         mode="lines",
         line={"color": colour, "width": 1.3, "dash": dash, "shape": "hv"},
-        hovertemplate=told,
+        hovertemplate=f"{hover}<extra></extra>",
         showlegend=bill.value is None,
         **look,
     )
     if bill.value is None:
         return [line]
     shape = mark if bill.finished else f"{mark}-open"
-    weights = f"{name}: %{{x:.3g}} runs, %{{y:.4g}} ({bill.of} weights)<extra></extra>"
-    end = {"marker": {"color": colour, "size": 12, "symbol": shape}, "mode": "markers", "hovertemplate": weights}
-    return [line, go.Scatter(x=[bill.cost], y=[bill.value], cliponaxis=False, **end, **look)]
+    end = go.Scatter(
+        x=[bill.cost],
+        y=[bill.value],
+        customdata=[label(bill.of)],
+        mode="markers",
+        marker={"color": colour, "size": 12, "symbol": shape},
+        hovertemplate=f"{hover} (%{{customdata}} weights)<extra></extra>",
+        cliponaxis=False,
+        **look,
+    )
+    return [line, end]

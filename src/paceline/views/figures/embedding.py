@@ -3,7 +3,7 @@
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import plain
+from paceline.views.figures.labels import label
 from paceline.views.figures.style import LIGHT, Figure, framed, graph_objects
 from paceline.views.places import NewPlace, new_place, places
 
@@ -19,7 +19,7 @@ def embedding(view: StudyView) -> Figure | None:
         graph_objects().Scatter(
             x=[place.at[0] for place in found],
             y=[0.0 if flat else place.at[1] for place in found],
-            text=[plain(place.task) for place in found],
+            text=[label(place.task) for place in found],
             mode="markers+text",
             textposition=["top center" if i % 2 == 0 else "bottom center" for i in range(len(found))],
             marker={"size": 11, "color": LIGHT.best},

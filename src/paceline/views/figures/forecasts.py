@@ -7,7 +7,8 @@ from typing import Any
 from paceline.views.bands import Check, Fan, checks, fans
 from paceline.views.curves import thinned
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import choice, step_axis, value_axis, value_name, within
+from paceline.views.figures.axes import choice, step_axis, value_axis, within
+from paceline.views.figures.labels import weights_label
 from paceline.views.figures.style import LIGHT, Figure, framed, graph_objects
 
 SHOWN = 40  # decisions that a slider can be set to
@@ -33,7 +34,7 @@ def forecasts(view: StudyView) -> Figure | None:
     shown += [[i == k for i in range(len(rounds)) for _ in range(each)] + key for k in range(len(rounds))]
     figure.update_layout(sliders=[choice(labels, shown, prefix="decision: ", active=0)], margin_b=124)
     figure.update_xaxes(step_axis())
-    figure.update_yaxes(title_text=value_name(found[-1].of), **axis)
+    figure.update_yaxes(title_text=weights_label(found[-1].of), **axis)
     return figure
 
 
@@ -158,5 +159,5 @@ def _ends(found: Sequence[Fan]) -> Figure:
     )
     framed(figure, "Forecasts, and what then happened", height=420)
     figure.update_xaxes(type="category")
-    figure.update_yaxes(title_text=value_name(found[-1].of), **axis)
+    figure.update_yaxes(title_text=weights_label(found[-1].of), **axis)
     return figure

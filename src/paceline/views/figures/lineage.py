@@ -5,7 +5,8 @@ from math import log10
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import decades, plain
+from paceline.views.figures.axes import decades
+from paceline.views.figures.labels import label
 from paceline.views.figures.style import LIGHT, SCALE, Figure, framed, graph_objects
 from paceline.views.lineage import Bar, Lineage
 from paceline.views.lineage import lineage as rows_of
@@ -41,7 +42,7 @@ def lineage(view: StudyView) -> Figure | None:
     )
     figure.update_yaxes(
         tickvals=list(range(len(found.rows))),
-        ticktext=[plain(row) for row in found.rows],
+        ticktext=[label(row) for row in found.rows],
         range=[len(found.rows) - 0.4, -0.6],
         showgrid=False,
         ticks="",
@@ -97,7 +98,7 @@ def _seen_on(bars: list[Bar]) -> list[str]:
 
 
 def _told(bar: Bar, kind: str, what: str) -> str:
-    became = f"{bar.state}: {plain(bar.reason)}" if bar.reason else bar.state
+    became = f"{bar.state}: {label(bar.reason)}" if bar.reason else bar.state
     return f"{kind} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{what} {bar.multiplier:.4g}<br>{became}"
 
 

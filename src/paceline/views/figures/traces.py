@@ -5,7 +5,8 @@ from typing import Any
 
 from paceline.views.curves import Birth, Curve, best_curve, births, curves, latest, usual_values, whole_curve
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import plain, rate_axis, step_axis, step_buttons, value_axis, value_name, within
+from paceline.views.figures.axes import rate_axis, step_axis, step_buttons, value_axis, within
+from paceline.views.figures.labels import label, weights_label
 from paceline.views.figures.style import LIGHT, TASKS, Figure, framed, graph_objects, subplots
 
 # name, colour, width and dash of the forks of a state; the winner is drawn over all of them
@@ -33,7 +34,7 @@ def traces(view: StudyView) -> Figure | None:
     framed(figure, title, height=620, note=f"{left_out:,} earlier ones are left out" if left_out else "")
     figure.update_yaxes(axis, row=1)
     figure.update_yaxes(rate_axis(view, (rate for line in lines for rate in line.rates)), row=2)
-    figure.update_yaxes(title_text=value_name(view.of), row=1)
+    figure.update_yaxes(title_text=weights_label(view.of), row=1)
     figure.update_yaxes(title_text="learning rate", row=2)
     figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)
     figure.update_xaxes(step_axis(), row=2)
@@ -61,11 +62,11 @@ def _draw_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None
     """Runs of a family: a colour a task, its best run bold."""
     best = [whole_curve(view, view.fork(run.fork)) for run in view.best_runs.values()]
     for i, task in enumerate(view.tasks):
-        colour, name = TASKS[i % len(TASKS)], plain(task)
+        colour, name = TASKS[i % len(TASKS)], label(task)
         own, bold = ([line for line in group if line.task == task] for group in (lines, best))
         fine = [line for line in own if line.state != "failed" and line.fork not in {b.fork for b in bold}]
         thin, dash = {"color": colour, "width": 1}, {"color": colour, "width": 1, "dash": "dash"}
-        hover = f"{name}, run %{{customdata}}"
+        hover = "%{fullData.name}, run %{customdata}"
         _add(figure, fine, name, thin, hover=hover, group=name, legend=not bold)
         _add(
             figure, [line for line in own if line.state == "failed"], name, dash, hover=hover, group=name, legend=False

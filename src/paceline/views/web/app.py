@@ -20,7 +20,7 @@ from paceline.views.export import as_csv, as_python
 from paceline.views.web.answers import decisions_page, forks_page, offered, summary, thinned
 from paceline.views.web.files import own, plotly
 from paceline.views.web.followed import Followed
-from paceline.views.web.security import Guard, without_markup
+from paceline.views.web.security import Guard
 from paceline.views.web.shelf import Shelf
 
 PAUSE, HEARTBEAT = 0.25, 10.0  # seconds between two looks at a file's size, and between two signs of life
@@ -114,7 +114,7 @@ class Pages:
                         views[name] = study.view()
                 except UNREADABLE:
                     continue  # its own page says what is wrong
-            return _json(style(costs(without_markup(views)), dark=_dark(request))) if views else "null"
+            return _json(style(costs(views), dark=_dark(request))) if views else "null"
 
         return await _answer(drawn)
 
@@ -202,7 +202,7 @@ def _figure(study: Followed, request: Request) -> str:
         raise LookupError(f"unknown figure {kind!r}: expected one of {', '.join(FIGURES)}")
     if study.problem or not study.index.offsets:
         return "null"  # its summary says what is wrong
-    view = without_markup(study.view(decision=None if decision is None else int(decision)))
+    view = study.view(decision=None if decision is None else int(decision))
     figure = FIGURES[kind](thinned(view) if kind == "traces" else view)
     return "null" if figure is None else _json(style(figure, dark=_dark(request)))
 

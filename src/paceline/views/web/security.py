@@ -8,9 +8,7 @@ answer forbids the browser to load, run or send anything beyond this server. Tex
 import hmac
 import ipaddress
 import secrets
-from dataclasses import replace
 from html import escape
-from typing import Any, cast
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,7 +17,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.errors import InputError
-from paceline.study import BestRun, TaskAnswer
 
 LEAST_TOKEN = 16  # characters
 HEADERS = {
@@ -119,25 +116,3 @@ def _without_port(host: str) -> str:
 def _equal(one: str, other: str) -> bool:
     """Whether two secrets are equal, in a time that does not tell how much of them is."""
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def without_markup(value: Any) -> Any:
-    """The same with all text escaped: plotly reads some tags, links among them, in labels."""
-    match value:
-        case str():
-            return escape(value, quote=False)
-        case dict():
-            return {without_markup(k): without_markup(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        case TaskAnswer() | BestRun():
-            return replace(value, task=without_markup(value.task))
-        case list() | tuple():
-            return _sequence(cast("list[Any] | tuple[Any, ...]", value))
-        case _:
-            return value
-
-
-def _sequence(values: "list[Any] | tuple[Any, ...]") -> "list[Any] | tuple[Any, ...]":
-    if all(type(part) in (int, float) for part in values):
-        return values
-    kind, parts = cast("Any", type(values)), [without_markup(part) for part in values]
-    return cast("list[Any]", kind(parts) if kind in (list, tuple) else kind(*parts))  # else a named tuple
