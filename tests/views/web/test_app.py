@@ -1,6 +1,5 @@
 """Who may look, at what, and what comes back: through the whole application."""
 
-import json
 import math
 from collections.abc import Callable
 from html import escape
