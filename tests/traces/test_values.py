@@ -47,7 +47,6 @@ def test_around_equal_rates_has_a_margin() -> None:
         (lambda: LearningRateRange.of(1e-3), r"a pair \(low, high\), got 0.001"),
         (lambda: LearningRateRange(0.1, np.inf), "must be finite"),
         (lambda: LearningRateRange(0.1, 1.0).to_unit(np.array([0.5, 0.0])), "rates must be positive, got 0"),
-        (lambda: Objective(every=0), "at least 1 step, got 0"),
         (lambda: Objective(transform="log").to_model(np.array([1.0, -2.0])), "smallest value of -2"),
     ],
 )

@@ -136,7 +136,7 @@ class Dynamic(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, read at the weights and on the scale this strategy wants."""
-        return Objective(objective.mode, self.transform, self.of, objective.every)
+        return Objective(objective.mode, self.transform, self.of)
 
     def total_steps(self, goal: Goal) -> int:
         """The plan's cost in steps; a single run may repeat an interval that failed, if only one."""

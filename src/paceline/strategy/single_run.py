@@ -48,7 +48,7 @@ class SingleRun(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """Averaged weights, on the scale of the user's loss."""
-        return Objective(objective.mode, "identity", "averaged", objective.every)
+        return Objective(objective.mode, "identity", "averaged")
 
     def total_steps(self, goal: Goal) -> int:
         """One run, the range test included."""

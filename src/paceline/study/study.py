@@ -15,6 +15,7 @@ from paceline.files import write_whole
 from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
 from paceline.study.events import FORMAT, Decided, Event, Failed, Finished, Observed, Proposed
 from paceline.study.folders import studies_below
+from paceline.study.former_settings import without_former_settings
 from paceline.study.journal import read_journal
 from paceline.study.recorded import recorded_traces
 from paceline.traces import Objective, Trace
@@ -142,7 +143,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         data: dict[str, Any] = json.loads(path.read_text())
         written = int(data["format"])
         if written <= FORMAT:
-            dict(data["settings"])
+            data["settings"] = without_former_settings(dict(data["settings"]))
     except (ValueError, KeyError, TypeError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was edited or damaged, restore it") from error
     if written > FORMAT:

@@ -1,4 +1,4 @@
-"""What a value means: whether to minimise it, on which scale to model it, how often it is observed.
+"""What a value means: whether to minimise it, and on which scale to model it.
 
 Inside the model bigger is always better; whatever a user sees is in the user's own units. This module is the only
 place where the two meet.
@@ -14,7 +14,7 @@ from paceline.errors import InputError
 
 Mode = Literal["min", "max"]
 Transform = Literal["identity", "log"]
-Of = Literal["raw", "averaged", "both"]
+Of = Literal["raw", "averaged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,7 @@ class Objective:
     Args:
         mode: "min" for a loss, "max" for an accuracy or an evidence lower bound.
         transform: "identity", or "log" to model the logarithm of a positive value.
-        of: which weights were evaluated: "raw", "averaged" or "both".
-        every: steps between observations; None leaves the choice to the training.
+        of: which weights were evaluated: "raw" or "averaged".
 
     >>> Objective(transform="log").to_model(np.array([1.0]))
     array([-0.])
@@ -34,19 +33,16 @@ class Objective:
     mode: Mode = "min"
     transform: Transform = "identity"
     of: Of = "raw"
-    every: int | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (
             ("mode", ("min", "max")),
             ("transform", ("identity", "log")),
-            ("of", ("raw", "averaged", "both")),
+            ("of", ("raw", "averaged")),
         ):
             given = getattr(self, name)
             if given not in allowed:
                 raise InputError(f"Objective.{name} must be one of {allowed}, got {given!r}: pick one of these")
-        if self.every is not None and self.every < 1:
-            raise InputError(f"Objective.every must be at least 1 step, got {self.every}: leave it out for the default")
 
     @property
     def sign(self) -> float:

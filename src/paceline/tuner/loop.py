@@ -14,6 +14,7 @@ from paceline.errors import InputError, JournalError
 from paceline.runner import Stopwatch
 from paceline.strategy import Goal, History, MultiTask, NewTask, Proposal, Strategy, horizon
 from paceline.study import Created, Decided, Event, Failed, Journal, Observed, Study
+from paceline.study.former_settings import without_former_settings
 from paceline.study.known import digest, write_known
 from paceline.study.study import read_settings, write_settings
 from paceline.traces import LearningRateRange, Objective, Trace
@@ -240,7 +241,7 @@ class Tuner:
             if (folder / "study.json").exists():
                 self._check_settings(folder, read_settings(folder)["settings"])
             elif isinstance(first, Created):  # the journal knows them too
-                self._check_settings(folder, first.settings)
+                self._check_settings(folder, without_former_settings(first.settings))
             if not (folder / "study.json").exists():
                 if self._known:
                     write_known(folder, self._known)

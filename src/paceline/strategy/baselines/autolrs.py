@@ -53,7 +53,7 @@ class AutoLRS(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """As published: the loss itself."""
-        return Objective(objective.mode, "identity", "raw", objective.every)
+        return Objective(objective.mode, "identity", "raw")
 
     def total_steps(self, goal: Goal) -> int:
         """One run, and the trials of every stage."""

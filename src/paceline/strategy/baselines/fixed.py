@@ -37,7 +37,7 @@ class FixedSchedules(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """Runs are judged by the raw weights that a user would keep."""
-        return Objective(objective.mode, "identity", "raw", objective.every)
+        return Objective(objective.mode, "identity", "raw")
 
     def total_steps(self, goal: Goal) -> int:
         """Full runs."""

@@ -48,7 +48,7 @@ class Population(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """As published: the value now."""
-        return Objective(objective.mode, "identity", "raw", objective.every)
+        return Objective(objective.mode, "identity", "raw")
 
     def total_steps(self, goal: Goal) -> int:
         """The whole population, to the end."""

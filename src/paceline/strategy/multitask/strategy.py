@@ -91,7 +91,7 @@ class MultiTask(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, at the weights and on the scale that is modelled."""
-        return Objective(objective.mode, self.transform, self.weights, objective.every)
+        return Objective(objective.mode, self.transform, self.weights)
 
     def family(self, goal: Goal) -> Family:
         """Algorithm 2 with these settings."""

@@ -49,16 +49,13 @@ class Mixture:
         grid: int,
         sweeps: int,
         climbs: int,
-        horizon: int | None = None,
         generator: torch.Generator,
     ) -> tuple[Float[Tensor, "left"], float]:
         """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled.
 
-        Found in sweeps over its intervals, then by `climbs` gradient steps of all together. `horizon` counts the
-        intervals to look ahead; all that are left by default.
+        Found in sweeps over its intervals, then by `climbs` gradient steps of all together.
         """
-        left = len(self.lengths) if horizon is None else min(horizon, len(self.lengths))
-        latents = self.models[0].link.latents
+        left, latents = len(self.lengths), self.models[0].link.latents
         prospects = self._prospects([Normals.of(latents, draws, left, generator) for _ in self.models])
         with few_threads():
             x, _ = search(prospects, quantile(alpha), left, grid=grid, sweeps=sweeps)

@@ -68,7 +68,6 @@ class NewTask(Strategy):
         alphas: quantile of the final value that is maximised, at the first decision and at the last. It pays to be
             optimistic early, when what goes wrong can be mended and what is tried teaches, and careful in the end; a
             plan that is made once is careful.
-        look: "final" plans for the end of the run, "next" for that of the next interval, as Algorithm 1 does.
         thought: how hard to think.
     """
 
@@ -82,7 +81,6 @@ class NewTask(Strategy):
     probe: int = 0
     forks: int = 1
     alphas: tuple[float, float] = (0.7, 0.3)
-    look: str = "final"
     thought: Thought = field(default_factory=Thought)
 
     @classmethod
@@ -100,7 +98,7 @@ class NewTask(Strategy):
             raise InputError(
                 f"{self.task!r} is a task of the family, expected a new name: pass another, or run its own schedule"
             )
-        for name, known in (("how", HOW), ("place", PLACE), ("look", ("final", "next"))):
+        for name, known in (("how", HOW), ("place", PLACE)):
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be one of {list(known)}, got {getattr(self, name)!r}")
         if not 0 <= self.probe < self.space.intervals:
@@ -132,7 +130,7 @@ class NewTask(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
-        plain = ("task", "how", "place", "measure", "probe", "forks", "alphas", "look")
+        plain = ("task", "how", "place", "measure", "probe", "forks", "alphas")
         return {
             "strategy": "new task",
             "family": {
@@ -237,7 +235,6 @@ class NewTask(Strategy):
             grid=t.grid,
             sweeps=t.sweeps,
             climbs=t.climbs,
-            horizon=1 if self.look == "next" else None,
             generator=generator,
         )
         value = float(self.model.frame.to_user(torch.tensor([score], dtype=torch.float64))[0])
