@@ -9,6 +9,7 @@ networks; 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five r
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from paceline import tune
 from paceline.errors import TrainingError
 from paceline.strategy import (
     AutoLRS,
+    ByModel,
     Dynamic,
     FixedSchedules,
     PopulationBasedBandits,
@@ -34,20 +36,27 @@ from paceline.tuner.result import Result
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
 COSTS = (1.5, 2.3, 3.2, 5)
 MODELLED = COSTS[1:]  # at which the model may choose rates
+
+
+def by_model(cost: float) -> Strategy:
+    """`horizon` whose clones take the rate that the trace model likes best: measured, and no better than blind."""
+    return replace(Dynamic.horizon(cost=cost, look="now"), chooser=ByModel(clock="log"))
+
+
 METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
     "horizon 5, blind": lambda: Dynamic.horizon(cost=5, look="now"),
-    "horizon 5, model": lambda: Dynamic.horizon(cost=5, choose="model"),
+    "horizon 5, model": lambda: by_model(5),
     "horizon 5, final": lambda: Dynamic.horizon(cost=5, look="final"),
     "greedy": Dynamic.greedy,
     "PBT": PopulationBasedTraining,
     "PB2": PopulationBasedBandits,
     **{f"5 x {name}": lambda s=shape: FixedSchedules((s,), 5) for name, shape in FAMILIES.items()},
     "5 at random": lambda: FixedSchedules(tuple(FAMILIES.values()), 5, "random"),
-    "horizon 3.2, blind": lambda: Dynamic.horizon(cost=3.2, choose="blind"),
-    "horizon 3.2, model": lambda: Dynamic.horizon(cost=3.2, choose="model"),
-    "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3, choose="blind"),
-    "horizon 2.3, model": lambda: Dynamic.horizon(cost=2.3, choose="model"),
+    "horizon 3.2, blind": lambda: Dynamic.horizon(cost=3.2),
+    "horizon 3.2, model": lambda: by_model(3.2),
+    "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3),
+    "horizon 2.3, model": lambda: by_model(2.3),
     "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, look="final"),
     "AutoLRS, cost 2": AutoLRS,
     "horizon 1.5": lambda: Dynamic.horizon(cost=1.5, look="now"),
@@ -187,7 +196,7 @@ def draw(rows: Rows) -> None:
         axis.axhline(0, color="0.6", linewidth=1)
         for label, methods, colour, marker in (
             ("horizon", {cost: named(cost) for cost in COSTS}, "#0072B2", "o"),
-            ('horizon, choose="model"', {cost: f"horizon {cost:g}, model" for cost in MODELLED}, "#D55E00", "s"),
+            ("horizon, rates by the model", {cost: f"horizon {cost:g}, model" for cost in MODELLED}, "#D55E00", "s"),
         ):
             percent = [100 * (means(rows, method)[index] - 1) for method in methods.values()]
             axis.plot(list(methods), percent, f"-{marker}", color=colour, label=label)

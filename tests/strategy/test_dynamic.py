@@ -53,7 +53,7 @@ def test_two_challengers_of_a_round_go_both_ways_and_stay_within_the_bounds() ->
 
 def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Proposal]]]:
     """A study driven by hand; `value_of(proposal)` is constant over an interval."""
-    tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=cost, choose="blind")), []
+    tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=cost)), []
     while (proposals := tuner.ask()) is not None:
         rounds.append(proposals)
         for p in proposals:

@@ -106,7 +106,7 @@ def test_a_law_by_which_the_leader_ends_worse_than_it_stands_is_not_heard(mode, 
 def test_which_costs_hear_the_law_by_default() -> None:
     looks = [Dynamic.horizon(cost=cost).look for cost in (1.5, 2.3, 3.2, 4, 5)]
     assert looks == ["final", "now", "now", "final", "final"]
-    assert Dynamic.horizon(forks=5).look == Dynamic.horizon(cost=5, choose="model").look == "now"
+    assert Dynamic.horizon(forks=5).look == "now"
 
 
 def test_a_study_says_when_the_law_is_not_heard() -> None:

@@ -2,6 +2,7 @@
 
 from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
 from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
+from paceline.strategy.choose import Blind, ByModel
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.multitask import MultiTask
 from paceline.strategy.newtask import NewTask
@@ -11,6 +12,8 @@ from paceline.strategy.single_run import SingleRun, horizon
 
 __all__ = [
     "AutoLRS",
+    "Blind",
+    "ByModel",
     "Decision",
     "Dynamic",
     "FixedSchedules",

@@ -100,10 +100,8 @@ class Dynamic(Strategy):
         cost: float = 2.3,
         forks: int | None = None,
         base: Shape | None = None,
-        choose: str = "blind",
         look: str | None = None,
         max_change: float = 0.45,
-        min_separation: float = 0.12,
         first: Sequence[float] = (),
     ) -> "Dynamic":
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
@@ -111,22 +109,19 @@ class Dynamic(Strategy):
         `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
         decision then takes a second or two. It is the default where one fork is left in the end, which
         nothing else corrects, and at costs of 4 and more, where enough forks go on to see that it is wrong.
-        `max_change` and `min_separation`, in decades, restrict what a model chooses from.
+        `max_change`, in decades, restricts the rates that it may choose.
         """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
         plan = horizon_plan(cost) if forks is None else side_by_side(forks)
-        choosers: dict[str, Chooser] = {"model": ByModel(clock="log"), "blind": Blind()}
-        if choose not in choosers:
-            raise InputError(f"choose must be one of {list(choosers)}, got {choose!r}")
         if look is None:
             alone, wide = bool(plan.rungs) and plan.rungs[-1].forks == 1, forks is None and cost >= 4
-            look = "final" if (alone or wide) and choose == "blind" else "now"
+            look = "final" if alone or wide else "now"
         return cls(
             plan=with_looks(plan) if look == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
-            chooser=choosers[choose],
-            guards=(MaxChange(max_change), MinSeparation(min_separation), FailureGuard()),
+            chooser=Blind(),
+            guards=(MaxChange(max_change), MinSeparation(), FailureGuard()),  # read only by choosers that use a model
             alphas=(0.5, 0.9),
             smooth=0.34,
             first=tuple(first),

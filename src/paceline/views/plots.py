@@ -10,8 +10,8 @@ from paceline.views.figures import FIGURES, Figure, style
 _NEEDS = {
     "traces": "an interval that was observed",
     "lineage": "a fork",
-    "forecasts": 'decisions that were made with a model, as those of "greedy" or of choose="model"',
-    "surface": 'decisions that were made with a trace model, as those of "greedy" or of choose="model"',
+    "forecasts": 'decisions that were made with a model, as those of "greedy"',
+    "surface": 'decisions that were made with a trace model, as those of "greedy"',
     "failure": "decisions that were made with a trace model after something had failed",
     "embedding": "a family of tasks, or a new task of one",
     "calibration": "forecasts, and observations after them",
