@@ -43,7 +43,7 @@ def plain(problem: Problem, seed: int) -> Plain:
     assert isinstance(training, TorchTraining)
     assert training.evaluate is not None
     model, evaluate = training.model, torch.no_grad()(training.evaluate)
-    return Plain(model, lambda: training.optimizer, _endless(training.passes.batches), training.loss, evaluate)
+    return Plain(model, lambda: training.optimizer, _endless(training.batches.source), training.loss, evaluate)
 
 
 def _endless(batches: Any) -> Iterator[Any]:

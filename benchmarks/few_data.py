@@ -25,7 +25,7 @@ from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_
 from paceline import LearningRateRange, Objective, Schedule, Trace, TraceModel
 from paceline.model.law import LawModel
 from paceline.problems import QuadraticTraining
-from paceline.training.protocol import by_weights
+from paceline.training import values_by_weights
 
 FILE = RESULTS / "few_data.jsonl"
 SEEDS = {"quadratic 1": 4, "quadratic 0.1": 4, "digits": 3, "characters": 2}
@@ -61,7 +61,9 @@ def train(name: str, schedule: Schedule, seed: int, noise: int, *, whole: bool =
     training.reseed(1000 * (seed + 1) + noise)  # pyright: ignore[reportAttributeAccessIssue]
     first = training.problem.loss(training.theta) if isinstance(training, QuadraticTraining) else None
     with np.errstate(all="ignore"):
-        observed = [(step, by_weights(value)["raw"]) for step, value in training.advance(schedule, schedule.steps)]
+        observed = [
+            (step, values_by_weights(value)["raw"]) for step, value in training.advance(schedule, schedule.steps)
+        ]
     raw = np.array([value for _, value in observed])
     diverged = not np.all(raw <= 2 * (raw[0] if first is None else first))
     row: dict[str, Any] = {"final": None if diverged else float(f"{raw[-3:].mean():.6g}")}

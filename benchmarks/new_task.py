@@ -74,7 +74,7 @@ class Begun(QuadraticTraining):
     """A run that is observed before its first step too, as the family's are."""
 
     def advance(self, schedule, stop):
-        if self.done == 0:
+        if self.steps_done == 0:
             loss = self.problem.loss(self.theta)
             yield 0, {"raw": loss, "averaged": loss}
         yield from super().advance(schedule, stop)

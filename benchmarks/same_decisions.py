@@ -61,7 +61,7 @@ class Noted:
         self.training, self.log, self.breaks = make(), log, breaks
 
     def advance(self, schedule: Any, stop: int) -> Iterator[Any]:
-        start = self.training.done
+        start = self.training.state_dict()["done"]
         begun = digest_of_state(self.training.state_dict()["model"])
         rates = [float(schedule(t)) for t in range(start, stop)]
         for step, value in self.training.advance(schedule, stop):

@@ -15,8 +15,7 @@ import torch
 from experiments._cifar_kernels import NVCC, FusedNetwork, library
 from experiments._cifar_training import Data, Images, training
 from paceline import Schedule
-from paceline.training.captured import Captured
-from paceline.training.lane import CudaLane
+from paceline.training import CudaWorkStream, RecordedTraining
 
 FLAGS = ("-DWARPS_16=8", "-DWARPS_32=8", "-DWARPS_64=8", "-DTOGETHER_32=3")
 WAYS = {" ".join(flags) or "as it is": (*NVCC, *flags) for flags in ((), *((flag,) for flag in FLAGS), FLAGS)}
@@ -33,12 +32,12 @@ def measure(asked: argparse.Namespace, compiler: tuple[str, ...], barrier: Any, 
     """Milliseconds per step and fork of one process, once all are ready."""
     FusedNetwork.compiler = compiler
     given = Data(images(COUNT), images(SEEN), images(SEEN))
-    slots = list[Captured]()
+    slots = list[RecordedTraining]()
     for _ in range(asked.forks):
         made = training(given, asked.depth, 0, "validation error", 1_000)
         if slots:
-            made.passes.batches.tensors = slots[0].batches.tensors
-        slots.append(Captured(made, CudaLane(given.train.x.device)))
+            made.batches.source.tensors = slots[0].batches.tensors
+        slots.append(RecordedTraining(made, CudaWorkStream(given.train.x.device)))
         slots[-1].begin(Schedule.constant(1e-3, steps=1_000_000))
 
     def go_on(steps: int) -> None:
@@ -46,7 +45,7 @@ def measure(asked: argparse.Namespace, compiler: tuple[str, ...], barrier: Any, 
             for slot in slots:
                 slot.step()
         for slot in slots:
-            slot.lane.finish()
+            slot.stream.synchronize()
 
     go_on(20)
     barrier.wait()

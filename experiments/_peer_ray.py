@@ -43,7 +43,7 @@ class Trial(tune.Trainable):
     def step(self) -> dict[str, Any]:
         rate = self.config["lr"] if "lr" in self.config else 10 ** self.config["log10_lr"]
         schedule = Schedule.constant(rate, self.problem.steps)
-        stop = self.training.done + self.problem.steps // ROUNDS
+        stop = self.training.steps_done + self.problem.steps // ROUNDS
         losses = [value["raw"] for _, value in self.training.advance(schedule, stop)]
         self.first = min(self.first, losses[0])
         worst = WORST * self.first

@@ -58,9 +58,8 @@ def side_by_side(runs: Sequence[Planned], *, steps: int = STEPS, every: int = EV
 
 def _batches(begun: object, steps: int) -> Tensor:
     """Numbers of the images of each step, as the training itself would draw them."""
-    taken, passes = begun.randomness, begun.passes
-    with taken.taken():
-        return torch.stack(list(islice(iter(passes.next, None), steps)))
+    with begun.randomness.activate():
+        return torch.stack(list(islice(iter(begun.batches.next, None), steps)))
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from paceline.study import Decided, Dropped, Failed, Finished, Observed, Propose
 from paceline.study.known import digest, read_known, write_known
 from paceline.traces import LearningRateRange, Linear
 from paceline.tuner import family_of, known_runs
-from tests.runner.host_lane import HostLane
+from tests.runner.host_stream import HostWorkStream
 from tests.runner.test_streams import make as digits
 
 BOUNDS, STEPS, EVERY = (0.01, 1.5), 60, 4
@@ -330,7 +330,7 @@ def test_a_family_runs_side_by_side(tmp_path: Path) -> None:
         budget=2,
         batch=2,
         study=tmp_path,
-        runner=partial(Streams, lane=HostLane),
+        runner=partial(Streams, make_stream=HostWorkStream),
         **QUICK,
     )
     assert set(study.answers) == {"a", "b"}

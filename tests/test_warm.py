@@ -17,7 +17,7 @@ from paceline.study import Decided, Failed, Finished, Observed, Proposed, read_j
 from paceline.study.known import read_known
 from paceline.training import load_checkpoint
 from paceline.tuner.result import Result
-from tests.runner.host_lane import HostLane
+from tests.runner.host_stream import HostWorkStream
 from tests.runner.test_streams import make as digits
 
 BOUNDS, STEPS, EVERY = (0.01, 1.5), 60, 4
@@ -130,7 +130,12 @@ def test_a_new_task_with_forks_runs_side_by_side(tmp_path: Path) -> None:
         {"a": make, "b": make}, steps=16, lr=(1e-4, 1e-1), budget=2, batch=2, **quick, study=tmp_path / "f"
     )
     result = warm_start(
-        family, make, forks=2, thought=THOUGHT, study=tmp_path / "new", runner=partial(Streams, lane=HostLane)
+        family,
+        make,
+        forks=2,
+        thought=THOUGHT,
+        study=tmp_path / "new",
+        runner=partial(Streams, make_stream=HostWorkStream),
     )
     assert result.schedule is not None
     events = Study.open(tmp_path / "new").events

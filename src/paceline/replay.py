@@ -15,7 +15,7 @@ from rich.table import Table
 from paceline.errors import TrainingError
 from paceline.runner.local import built
 from paceline.traces import Schedule
-from paceline.training.protocol import by_weights
+from paceline.training import values_by_weights
 from paceline.views.data import StudyView
 from paceline.views.words import number
 
@@ -39,7 +39,7 @@ def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Cons
         try:
             for step, value in training.advance(schedule, schedule.steps):
                 found.steps.append(int(step))
-                for of, x in by_weights(value).items():
+                for of, x in values_by_weights(value).items():
                     found.values.setdefault(of, []).append(float(x))
                 if shown is not None and bar is not None:
                     shown.update(bar, completed=step)

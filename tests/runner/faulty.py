@@ -75,7 +75,7 @@ class Dying(QuadraticTraining):
             yield observed
             marks = self.folder / "deaths"
             died = len(marks.read_text()) if marks.exists() else 0
-            if self.done > 2 and died < self.times and schedule.multipliers[0] > self.above:
+            if self.steps_done > 2 and died < self.times and schedule.multipliers[0] > self.above:
                 marks.write_text("x" * (died + 1))
                 (self.folder / f"at-{os.getpid()}").unlink(missing_ok=True)
                 os._exit(1)
@@ -92,7 +92,7 @@ class Troubled(Dying):
         mark.touch()
         with (self.folder / "counts").open("a") as file:
             file.write(f"{len(list(self.folder.glob('at-*')))}\n")
-        if self.done > 10 and not (self.folder / "stalled").exists():
+        if self.steps_done > 10 and not (self.folder / "stalled").exists():
             (self.folder / "stalled").touch()
             time.sleep(HANGS)
         yield from super().advance(schedule, stop)

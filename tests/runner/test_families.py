@@ -11,7 +11,7 @@ from paceline import Schedule
 from paceline.runner import Local, Report, Runner, Task
 from paceline.runner.streams import Streams
 from paceline.training import TorchTraining
-from tests.runner.host_lane import HostLane
+from tests.runner.host_stream import HostWorkStream
 from tests.runner.test_streams import make
 
 STEPS = 40
@@ -20,7 +20,7 @@ STEPS = 40
 def task(number: int) -> TorchTraining:
     """Digits with their labels turned by a number: a family whose members cannot be mistaken for each other."""
     training = make(evaluate="none")
-    batches = training.passes.batches
+    batches = training.batches.source
     batches.tensors = (batches.tensors[0], (batches.tensors[1] + number) % 10)
     with torch.no_grad():
         training.model[4].bias += number
@@ -55,7 +55,7 @@ def reports(runner: Runner, folder: Path, tasks: list[int]) -> list[Report]:
 def test_tasks_of_a_family_run_beside_each_other_as_they_do_alone(tmp_path: Path, forks: int | None) -> None:
     tasks, makers = [0, 2, 1, 2, 0], [partial(task, number) for number in range(3)]
     turn = reports(Local(makers), tmp_path / "turn", tasks)
-    side = reports(Streams(makers, lane=HostLane, forks=forks), tmp_path / "side", tasks)
+    side = reports(Streams(makers, make_stream=HostWorkStream, forks=forks), tmp_path / "side", tasks)
     alone = reports(Local(partial(task, 1)), tmp_path / "alone", [0])
     assert [r.failure for r in (*turn, *side)] == [""] * 20
     for a, b in zip(turn, side, strict=True):

@@ -16,8 +16,8 @@ from paceline.problems.digits import digits_training, load_digits
 from paceline.runner.streams import Streams
 from paceline.study import Decided, Observed, Study
 from paceline.training import DeviceBatches, TorchTraining
-from paceline.training.captured import Captured
-from tests.runner.host_lane import HostLane
+from paceline.training.recorded_training import RecordedTraining
+from tests.runner.host_stream import HostWorkStream
 
 OPTIMISERS = {
     "adam": partial(torch.optim.Adam, amsgrad=True),
@@ -60,7 +60,7 @@ def tuned(make_training, runner, study: Path, **settings):
     return paceline.tune(make_training, runner=runner, study=study, **settings)
 
 
-SIDE_BY_SIDE = partial(Streams, lane=HostLane)
+SIDE_BY_SIDE = partial(Streams, make_stream=HostWorkStream)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_study_is_the_same_as_with_forks_in_turn(tmp_path: Path, kind: str, ev
 
 @pytest.mark.parametrize("forks", [None, 2, 20])
 def test_a_study_stopped_anywhere_goes_on_and_with_any_runner(tmp_path: Path, forks: int | None) -> None:
-    runner = partial(Streams, lane=HostLane, forks=forks)
+    runner = partial(Streams, make_stream=HostWorkStream, forks=forks)
     whole = tuned(make, runner, tmp_path / "whole")
     seen = 0
 
@@ -143,7 +143,7 @@ class Counting(torch.optim.Optimizer):
                 p -= group["lr"] * self.state[p]["count"] * p.grad
 
 
-class FrozenLane(HostLane):
+class FrozenWorkStream(HostWorkStream):
     """As a graph does, it repeats what the device did, not what the host counts."""
 
     def record(self, work):
@@ -162,7 +162,7 @@ class FrozenLane(HostLane):
     ("change", "reason"),
     [
         (lambda t: digits_training(0), "from a Batches: put the data on the device"),
-        (lambda t: setattr(t, "scaler", torch.amp.GradScaler("cpu")) or t, "a gradient scaler looks at each step"),
+        (lambda t: setattr(t, "scaler", torch.amp.GradScaler("cpu")) or t, "a gradient scaler decides on the host"),
         (lambda t: setattr(t, "optimizer", Counting(t.model.parameters())) or t, "counts or decides on the host"),
     ],
 )
@@ -172,14 +172,16 @@ def test_what_cannot_be_recorded_says_why_and_goes_on_in_turn(tmp_path: Path, ch
         training = make()
         changed = change(training)
         if isinstance(changed, TorchTraining):
-            changed.ratios = np.ones(len(changed.optimizer.param_groups))
+            changed.rate_ratios = np.ones(len(changed.optimizer.param_groups))
         return changed
 
     with pytest.warns(UserWarning, match=f"streams: .*{reason}.*Going on as local"):
-        assert tuned(factory, partial(Streams, lane=FrozenLane), tmp_path / "s", steps=60).value is not None
+        assert (
+            tuned(factory, partial(Streams, make_stream=FrozenWorkStream), tmp_path / "s", steps=60).value is not None
+        )
 
 
-class OpenOrder(HostLane):
+class OpenOrder(HostWorkStream):
     """Replays that end a millionth of a weight beside the step, as where sums are added up in another order."""
 
     def record(self, work):
@@ -202,7 +204,7 @@ def test_what_rounding_leaves_open_may_grow_from_step_to_step() -> None:
         batches=DeviceBatches(torch.zeros(8, 1), size=4),
         loss=lambda net, batch: -torch.cos(1e6 * net.weight).sum() / 1e6,
     )
-    Captured(training, OpenOrder(torch.device("cpu")))
+    RecordedTraining(training, OpenOrder(torch.device("cpu")))
 
 
 def test_a_training_that_is_broken_says_what_it_says_in_turn(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_without_a_gpu_the_runner_says_so(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
-    class Full(HostLane):
+    class Full(HostWorkStream):
         made = 0
 
         def __init__(self, device: torch.device) -> None:
@@ -233,20 +235,20 @@ def test_what_does_not_fit_waits_for_its_turn_or_stops(tmp_path: Path) -> None:
                 raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.warns(UserWarning, match="3 of 8 forks fit into the GPU's memory at a time, .*: the others wait"):
-        few = tuned(make, partial(Streams, lane=Full), tmp_path / "few", steps=60)
+        few = tuned(make, partial(Streams, make_stream=Full), tmp_path / "few", steps=60)
     assert few.schedule == tuned(make, SIDE_BY_SIDE, tmp_path / "all", steps=60).schedule
     Full.made = 0
     with pytest.raises(TrainingError, match="and 5 were asked for: ask for 3, or leave forks out"):
-        tuned(make, partial(Streams, lane=Full, forks=5), tmp_path / "exact", steps=60)
+        tuned(make, partial(Streams, make_stream=Full, forks=5), tmp_path / "exact", steps=60)
     Full.made = 3
     with pytest.raises(TrainingError, match="not one fork fits"):
-        tuned(make, partial(Streams, lane=Full), tmp_path / "none", steps=60)
+        tuned(make, partial(Streams, make_stream=Full), tmp_path / "none", steps=60)
 
 
 def test_forks_share_their_data() -> None:
-    runner = Streams(make, lane=HostLane)
+    runner = Streams(make, make_stream=HostWorkStream)
     runner._make_room(Counter({0: 3}))
-    held = {slot.training.passes.batches.tensors[0].data_ptr() for slot in runner._slots[0]}
+    held = {slot.training.batches.source.tensors[0].data_ptr() for slot in runner._slots[0]}
     assert len(held) == 1
 
 
@@ -275,7 +277,7 @@ def test_a_training_that_does_not_begin_from_nothing_keeps_its_optimiser(tmp_pat
 
 def test_global_randomness_is_left_alone(tmp_path: Path) -> None:
     tuned(make, SIDE_BY_SIDE, tmp_path / "warm", steps=60)
-    runner = Streams(make, lane=HostLane)
+    runner = Streams(make, make_stream=HostWorkStream)
     before = torch.get_rng_state()
     made = make()  # a factory draws what it draws
     drawn = torch.get_rng_state()
@@ -320,8 +322,8 @@ def is_a_subclass(training: TorchTraining) -> TorchTraining:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (rebinds, "puts new tensors in the place of its own"),
-        (is_a_subclass, "Subclass advances or loads its state in a way of its own"),
+        (rebinds, "replaces its tensors by new ones"),
+        (is_a_subclass, "Subclass has its own advance or load_state_dict"),
     ],
 )
 def test_what_a_recording_would_not_notice_is_refused(tmp_path: Path, change, reason: str) -> None:
@@ -333,7 +335,7 @@ def test_odd_models_and_optimisers_run(tmp_path: Path) -> None:
     def odd() -> TorchTraining:
         training = make()
         training.optimizer.add_param_group({"params": [], "lr": 1e-3})
-        training.ratios = np.ones(3)
+        training.rate_ratios = np.ones(3)
         training.model[0].register_buffer("mask", torch.tensor([0.0, -torch.inf]))
         training.model[4].bias.requires_grad_(False)
         training.average = type(training.average)(training.model)
@@ -364,20 +366,20 @@ def test_an_evaluation_that_raises_is_its_forks_failure(tmp_path: Path) -> None:
 def test_factories_that_draw_see_the_same_numbers_and_others_are_told(tmp_path: Path) -> None:
     def with_data(rows: torch.Tensor) -> TorchTraining:
         training = make()
-        training.passes.batches = DeviceBatches(rows, torch.zeros(len(rows), dtype=torch.long), size=32)
+        training.batches.source = DeviceBatches(rows, torch.zeros(len(rows), dtype=torch.long), size=32)
         return training
 
-    runner = Streams(lambda: with_data(torch.randn(64, 1, 8, 8)), lane=HostLane)
+    runner = Streams(lambda: with_data(torch.randn(64, 1, 8, 8)), make_stream=HostWorkStream)
     runner._make_room(Counter({0: 3}))
     assert len({slot.batches.tensors[0].data_ptr() for slot in runner._slots[0]}) == 1
     rng = np.random.default_rng()
-    other = Streams(lambda: with_data(torch.tensor(rng.normal(size=(64, 1, 8, 8))).float()), lane=HostLane)
+    other = Streams(lambda: with_data(torch.tensor(rng.normal(size=(64, 1, 8, 8))).float()), make_stream=HostWorkStream)
     with pytest.warns(UserWarning, match="makes other data each time it is called"):
         other._make_room(Counter({0: 2}))
 
 
 def test_an_optimiser_state_that_comes_late_says_what_to_do() -> None:
-    runner = Streams(make, lane=HostLane)
+    runner = Streams(make, make_stream=HostWorkStream)
     runner._make_room(Counter({0: 1}))
     state = make().state_dict()
     state["optimizer"]["state"] = {99: {}}

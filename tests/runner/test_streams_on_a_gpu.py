@@ -140,7 +140,7 @@ def reads(t: TorchTraining) -> None:
 
 def counts(t: TorchTraining) -> None:
     t.optimizer = Counting(t.model.parameters())
-    t.ratios = np.ones(1)
+    t.rate_ratios = np.ones(1)
 
 
 def counts_in_step(t: TorchTraining) -> None:
@@ -152,12 +152,12 @@ def counts_in_step(t: TorchTraining) -> None:
 
     t.loss = weighted
     t.optimizer = torch.optim.SGD(t.model.parameters())
-    t.ratios = np.ones(1)
+    t.rate_ratios = np.ones(1)
 
 
 def loads(t: TorchTraining) -> None:
-    data = torch.utils.data.TensorDataset(*(tensor.cpu() for tensor in t.passes.batches.tensors))
-    t.passes.batches = torch.utils.data.DataLoader(data, 64, collate_fn=torch.utils.data.default_convert)
+    data = torch.utils.data.TensorDataset(*(tensor.cpu() for tensor in t.batches.source.tensors))
+    t.batches.source = torch.utils.data.DataLoader(data, 64, collate_fn=torch.utils.data.default_convert)
     t.loss = lambda net, batch: torch.stack([net[1].weight.square().sum() for _ in batch]).mean()
 
 
@@ -191,7 +191,7 @@ def test_forks_that_do_not_fit_wait_for_their_turn(tmp_path: Path) -> None:
         return TorchTraining(
             model,
             torch.optim.Adam(model.parameters(), lr=1e-3),
-            batches=training.passes.batches,
+            batches=training.batches.source,
             loss=training.loss,
             every=20,
         )
@@ -214,7 +214,7 @@ def test_data_that_a_factory_makes_anew_is_held_once(tmp_path: Path) -> None:
         training = make(device="cuda")
         images = torch.zeros(200_000, 1, 8, 8, device="cuda")  # 51 MB
         labels = torch.zeros(200_000, dtype=torch.long, device="cuda")
-        training.passes.batches = DeviceBatches(images, labels, size=64)
+        training.batches.source = DeviceBatches(images, labels, size=64)
         return training
 
     runner = Streams(maker, forks=4)

@@ -13,7 +13,7 @@ from torch import nn
 
 from paceline.errors import TrainingError
 from paceline.training import load_checkpoint, save_checkpoint
-from paceline.training.layout import flattened, restored
+from paceline.training.state_layout import flatten_state, restore_state
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text() | st.integers()
@@ -25,7 +25,7 @@ STATES = st.dictionaries(
 
 @given(STATES)
 def test_plain_values_come_back_as_they_were(state: dict) -> None:
-    assert restored(flattened(state)) == state
+    assert restore_state(flatten_state(state)) == state
 
 
 def test_tensors_of_every_kind_come_back(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_is_named() -> None:
     with pytest.raises(TrainingError, match=r"state\['model'\]\[1\] is a object: a state must hold only tensors"):
-        flattened({"model": [1, object()]})
+        flatten_state({"model": [1, object()]})
 
 
 def test_odd_values_are_kept_as_they_are(tmp_path: Path) -> None:
@@ -78,4 +78,4 @@ def test_odd_values_are_kept_as_they_are(tmp_path: Path) -> None:
 
 def test_modules_without_a_shape_say_what_to_do() -> None:
     with pytest.raises(TrainingError, match="has no shape yet: run one batch through the model"):
-        flattened(nn.LazyLinear(3).state_dict())
+        flatten_state(nn.LazyLinear(3).state_dict())

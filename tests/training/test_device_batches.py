@@ -23,15 +23,15 @@ def test_images_are_shifted_and_mirrored_as_the_table_says() -> None:
     images = torch.randn(7, 3, 5, 6)
     batches = DeviceBatches(images, torch.arange(7), size=3, crop=2, flip=True)
     padded = torch.nn.functional.pad(images, (2, 2, 2, 2))
-    table = batches.draw()
+    table = batches.draw_table()
     assert table.shape == (2, 4, 3)
     for row in table:
-        moved, labels = batches.batch(row)
+        moved, labels = batches.gather(row)
         for k, (index, top, left, mirrored) in enumerate(row.T.tolist()):
             expected = padded[index, :, top : top + 5, left : left + 6]
             assert torch.equal(moved[k], expected.flip(-1) if mirrored else expected)
             assert int(labels[k]) == index
-    whole = torch.cat([DeviceBatches(images, size=7, crop=2, flip=True).draw()[0] for _ in range(200)], dim=1)
+    whole = torch.cat([DeviceBatches(images, size=7, crop=2, flip=True).draw_table()[0] for _ in range(200)], dim=1)
     assert set(whole[1].tolist()) == set(whole[2].tolist()) == set(range(5))
     assert set(whole[3].tolist()) == {0, 1}
 
@@ -55,7 +55,7 @@ def test_bad_data_says_what_to_do() -> None:
     for wrong, message in [
         (lambda: DeviceBatches(size=1), "tensors must have the same number of rows on the same device, got none"),
         (lambda: DeviceBatches(torch.ones(3), torch.ones(4), size=1), "got 3 on cpu, 4 on cpu"),
-        (lambda: DeviceBatches(torch.ones(3), size=4), r"size must lie in 1..3, the rows there are, got 4"),
+        (lambda: DeviceBatches(torch.ones(3), size=4), r"size must lie in 1..3, the number of rows, got 4"),
         (lambda: DeviceBatches(torch.ones(3, 2), size=1, crop=1), r"crop and flip need images .* got \(3, 2\)"),
     ]:
         with pytest.raises(InputError, match=message):

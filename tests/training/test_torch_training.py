@@ -144,8 +144,8 @@ def test_clones_see_other_batches_but_the_same_seed_gives_the_same() -> None:
 
 def test_bad_trainings_say_what_to_do() -> None:
     empty, model = make(), nn.Linear(1, 1)
-    empty.passes.batches = []
-    with pytest.raises(TrainingError, match="batches gave nothing"):
+    empty.batches.source = []
+    with pytest.raises(TrainingError, match="batches is empty"):
         run(empty, 5)
     with pytest.raises(InputError, match="first rate must be positive, got 0"):
         TorchTraining(model, torch.optim.SGD(model.parameters(), lr=0.0), batches=[1], loss=lambda m, b: m(b))

@@ -22,10 +22,7 @@ from torch.optim import Optimizer
 from paceline.errors import InputError, TrainingError
 from paceline.integrations.lightning_setup import SETTINGS, Transfer, idle_trainer, loaders_of, set_up
 from paceline.integrations.lightning_validation import Validation
-from paceline.training import TorchTraining
-from paceline.training.averaging import SHARE
-from paceline.training.randomness import undisturbed
-from paceline.training.windows import Windows
+from paceline.training import AVERAGE_SHARE, BatchGroups, TorchTraining, preserve_random_state
 
 
 def lightning_training(
@@ -34,7 +31,7 @@ def lightning_training(
     *,
     monitor: str | None = None,
     every: int | None = None,
-    average: float | None = SHARE,
+    average: float | None = AVERAGE_SHARE,
     **trainer: Any,
 ) -> "Callable[[], LightningTraining]":
     """A factory of trainings for `tune`, from what makes a LightningModule and what makes its data.
@@ -103,7 +100,7 @@ class LightningTraining(TorchTraining):
         *,
         monitor: str | None = None,
         every: int | None = None,
-        average: float | None = SHARE,
+        average: float | None = AVERAGE_SHARE,
     ) -> None:
         self.trainer, self.epoch = trainer, 0
         optimizer = set_up(trainer, module, data)
@@ -117,7 +114,7 @@ class LightningTraining(TorchTraining):
         super().__init__(
             module,
             optimizer,
-            batches=Windows(train, trainer.accumulate_grad_batches),
+            batches=BatchGroups(train, trainer.accumulate_grad_batches),
             loss=self._loss,
             evaluate=self._evaluate if judged else None,
             step=self._step,
@@ -128,7 +125,7 @@ class LightningTraining(TorchTraining):
         self.module, self._transfer = module, Transfer(trainer, module, data)
         self._validation = Validation(trainer, module, held_out or (), self._transfer, monitor)
         module.log = self._validation.log
-        with self.randomness.taken():
+        with self.randomness.activate():
             module.on_fit_start()
             module.on_train_start()
 
@@ -136,7 +133,7 @@ class LightningTraining(TorchTraining):
         """One update from the batches that its gradients are accumulated over; their mean loss."""
         self._count()
         losses: list[Tensor] = []
-        first = (self.passes.position - 1) * self.trainer.accumulate_grad_batches
+        first = (self.batches.position - 1) * self.trainer.accumulate_grad_batches
         for i, batch in enumerate(batches):
             batch = self._transfer(batch)
             if self.module.on_train_batch_start(batch, first + i) == -1:
@@ -171,9 +168,9 @@ class LightningTraining(TorchTraining):
     def _count(self) -> None:
         """Keep the module's `global_step` and `current_epoch`; begin a pass where this is its first update."""
         optimisation = self.trainer.fit_loop.epoch_loop.automatic_optimization
-        optimisation.optim_progress.optimizer.step.total.completed = self.done
-        if self.passes.position == 1:
-            if self.done > 0:
+        optimisation.optim_progress.optimizer.step.total.completed = self.steps_done
+        if self.batches.position == 1:
+            if self.steps_done > 0:
                 self.module.on_train_epoch_end()
                 self.epoch += 1
             self._tell_epoch()
@@ -185,21 +182,21 @@ class LightningTraining(TorchTraining):
     def _loss(self, model: nn.Module, batches: list[Any]) -> Tensor:
         """The mean loss of the averaged weights, where there is no validation."""
         assert self.average is not None
-        with self.average.lent_to(self.model), undisturbed():
+        with self.average.swap_into(self.model), preserve_random_state():
             self.model.eval()
             return torch.stack([self._training_step(self._transfer(b), i) for i, b in enumerate(batches)]).mean()
 
     def _evaluate(self, model: nn.Module) -> float:
-        with undisturbed():
+        with preserve_random_state():
             if model is self.model:
                 return self._validation.run()
             assert self.average is not None
-            with self.average.lent_to(self.model):
+            with self.average.swap_into(self.model):
                 return self._validation.run()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides what comes next, with what the module adds in on_save_checkpoint."""
-        own = {"state_dict": self.module.state_dict(), "epoch": self.epoch, "global_step": self.done}
+        own = {"state_dict": self.module.state_dict(), "epoch": self.epoch, "global_step": self.steps_done}
         added = dict(own)
         self.module.on_save_checkpoint(added)
         return {**super().state_dict(), "epoch": self.epoch, "module": {k: v for k, v in added.items() if k not in own}}

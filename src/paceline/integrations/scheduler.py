@@ -18,8 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from paceline.errors import InputError
 from paceline.strategy.single import Order, SinglePace
 from paceline.traces import LearningRateRange, Schedule
-from paceline.training.averaging import newest_weight
-from paceline.training.rates import ratios_of, set_rates
+from paceline.training import newest_weight, rate_ratios, set_rates
 
 ENOUGH = 5  # times in a row that training came apart: what is said no more after that
 
@@ -32,7 +31,7 @@ def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
     >>> scheduler.get_last_lr()
     [0.1]
     """
-    ratios_of(optimizer)
+    rate_ratios(optimizer)
     first = float(optimizer.param_groups[0]["lr"])
     return LambdaLR(optimizer, lambda step: schedule(step) / first)
 
@@ -84,7 +83,7 @@ class PaceLR(LRScheduler):
     ) -> None:
         self.optimizer, self.model = optimizer, model
         self.pace = SinglePace(LearningRateRange.of(lr), steps)
-        self.base_lrs = [*ratios_of(optimizer).tolist()]
+        self.base_lrs = [*rate_ratios(optimizer).tolist()]
         self.last_epoch = 0
         self._average: list[Tensor] = []
         self._before = _clones(self._parameters())

@@ -18,10 +18,7 @@ from transformers import Trainer
 from transformers.trainer_callback import DefaultFlowCallback
 
 from paceline.errors import InputError, TrainingError
-from paceline.training import TorchTraining
-from paceline.training.averaging import SHARE
-from paceline.training.randomness import undisturbed
-from paceline.training.windows import Windows
+from paceline.training import AVERAGE_SHARE, BatchGroups, TorchTraining, preserve_random_state
 
 
 def trainer_training(
@@ -29,7 +26,7 @@ def trainer_training(
     *,
     monitor: str = "eval_loss",
     every: int | None = None,
-    average: float | None = SHARE,
+    average: float | None = AVERAGE_SHARE,
 ) -> "Callable[[], TrainerTraining]":
     """A factory of trainings for `tune`, from what makes a Trainer.
 
@@ -51,7 +48,7 @@ def trainer_training(
 def _made(
     make_trainer: Callable[[], Trainer], monitor: str, every: int | None, average: float | None
 ) -> "TrainerTraining":
-    with undisturbed():  # a Trainer seeds everything there is
+    with preserve_random_state():  # a Trainer seeds everything there is
         return TrainerTraining(make_trainer(), monitor=monitor, every=every, average=average)
 
 
@@ -75,7 +72,7 @@ class TrainerTraining(TorchTraining):
         *,
         monitor: str = "eval_loss",
         every: int | None = None,
-        average: float | None = SHARE,
+        average: float | None = AVERAGE_SHARE,
     ) -> None:
         if not isinstance(trainer, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"make_trainer must return a transformers.Trainer, got {type(trainer).__name__}")
@@ -90,7 +87,7 @@ class TrainerTraining(TorchTraining):
         super().__init__(
             model,
             trainer.create_optimizer(),
-            batches=Windows(_Shuffled(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps),
+            batches=BatchGroups(_Shuffled(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps),
             loss=self._loss,
             evaluate=self._evaluate if trainer.eval_dataset is not None else None,
             step=self._step,
@@ -103,7 +100,7 @@ class TrainerTraining(TorchTraining):
     def _step(self, model: nn.Module, optimizer: Optimizer, batches: list[Any]) -> Tensor:
         """One update from the batches that its gradients are accumulated over; their mean loss."""
         trainer = self.trainer
-        trainer.state.global_step = self.done
+        trainer.state.global_step = self.steps_done
         batches, items = trainer.get_batch_samples(iter(batches), len(batches), trainer.args.device)
         trainer.current_gradient_accumulation_steps = len(batches)  # pyright: ignore[reportAttributeAccessIssue]
         optimizer.zero_grad()
@@ -117,17 +114,17 @@ class TrainerTraining(TorchTraining):
         """The mean loss of the averaged weights, where there is nothing to evaluate on."""
         assert self.average is not None
         trainer = self.trainer
-        with self.average.lent_to(self.model), undisturbed(), trainer.compute_loss_context_manager():
+        with self.average.swap_into(self.model), preserve_random_state(), trainer.compute_loss_context_manager():
             self.model.eval()
             inputs = [trainer._prepare_inputs(batch) for batch in batches]  # pyright: ignore[reportPrivateUsage]
             return torch.stack([trainer.compute_loss(self._prepared, batch) for batch in inputs]).mean()  # pyright: ignore
 
     def _evaluate(self, model: nn.Module) -> float:
-        with undisturbed():
+        with preserve_random_state():
             if model is self.model:
                 return self._metric()
             assert self.average is not None
-            with self.average.lent_to(self.model):
+            with self.average.swap_into(self.model):
                 return self._metric()
 
     def _metric(self) -> float:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from paceline.traces import Objective, Schedule, Trace
-from paceline.training import TorchTraining
-from paceline.training.protocol import by_weights
+from paceline.training import TorchTraining, values_by_weights
 
 
 @cache
@@ -75,6 +74,6 @@ def train_digits(schedule: Schedule, *, seed: int = 0, every: int = 10, name: st
     """Train under a schedule and return the validation loss of the raw weights as a trace."""
     observed = [(step, value) for step, value in digits_training(seed, every=every).advance(schedule, schedule.steps)]
     steps = [step for step, _ in observed]
-    values = np.array([by_weights(value)["raw"] for _, value in observed])
+    values = np.array([values_by_weights(value)["raw"] for _, value in observed])
     failed = not bool(np.isfinite(values).all())
     return Trace(np.array(steps), values, schedule, name=name, objective=Objective(transform="log"), failed=failed)

@@ -16,8 +16,7 @@ import torch
 from jaxtyping import Float
 
 from paceline.traces import Schedule
-from paceline.training.averaging import SHARE
-from paceline.training.protocol import Observation
+from paceline.training import AVERAGE_SHARE, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +70,32 @@ class QuadraticTraining:
     """One run of SGD on a noisy quadratic, with the average of its weights."""
 
     def __init__(self, problem: Quadratic, seed: int = 0, *, every: int = 10) -> None:
-        self.problem, self.seed, self.every, self.done = problem, seed, every, 0
+        self.problem, self.seed, self.every, self.steps_done = problem, seed, every, 0
         self.theta, self.average = np.ones(problem.dims), np.ones(problem.dims)
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
         """Train on to step `stop`."""
         h, root = self.problem.curvature, self.problem.noise * np.sqrt(self.problem.curvature)
-        rates = schedule(np.arange(self.done, stop))
+        rates = schedule(np.arange(self.steps_done, stop))
         for rate in rates:
-            noise = np.random.default_rng([self.seed, self.done]).standard_normal(len(h))
+            noise = np.random.default_rng([self.seed, self.steps_done]).standard_normal(len(h))
             self.theta = self.theta - rate * (h * self.theta + root * noise)
-            self.average = self.average + (self.theta - self.average) / (1 + SHARE * self.done)
-            self.done += 1
-            if self.done % self.every == 0 or self.done == stop:
-                yield self.done, {"raw": self.problem.loss(self.theta), "averaged": self.problem.loss(self.average)}
+            self.average = self.average + (self.theta - self.average) / (1 + AVERAGE_SHARE * self.steps_done)
+            self.steps_done += 1
+            if self.steps_done % self.every == 0 or self.steps_done == stop:
+                yield (
+                    self.steps_done,
+                    {"raw": self.problem.loss(self.theta), "averaged": self.problem.loss(self.average)},
+                )
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, their average, the step and the seed."""
         weights = {"theta": torch.tensor(self.theta)}
-        return {"done": self.done, "seed": self.seed, "model": weights, "averaged": torch.tensor(self.average)}
+        return {"done": self.steps_done, "seed": self.seed, "model": weights, "averaged": torch.tensor(self.average)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
-        self.done, self.seed = int(state["done"]), int(state["seed"])
+        self.steps_done, self.seed = int(state["done"]), int(state["seed"])
         self.theta, self.average = state["model"]["theta"].numpy().copy(), state["averaged"].numpy().copy()
 
     def reseed(self, seed: int) -> None:

@@ -12,8 +12,7 @@ from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
 from paceline.traces import Schedule
 from paceline.traces.trace import is_sound, why_unsound
-from paceline.training import Training
-from paceline.training.protocol import by_weights
+from paceline.training import Training, values_by_weights
 
 Factory = Callable[[], Training]
 Factories = Factory | Sequence[Factory]  # of one training, or of each task of a family
@@ -75,7 +74,7 @@ class Noted:
 
     def add(self, step: int, value: "float | dict[str, float]") -> str:
         """Take an observation in; what is wrong with it, or nothing."""
-        values = by_weights(value)
+        values = values_by_weights(value)
         self.steps.append(int(step))
         for of, number in values.items():
             self._columns.setdefault(of, []).append(float(number))

@@ -7,8 +7,7 @@ from typing import Any
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
 from paceline.runner.said import in_words
-from paceline.training import Training, load_checkpoint, save_checkpoint
-from paceline.training.protocol import Reseedable
+from paceline.training import Reseedable, Training, load_checkpoint, save_checkpoint
 
 
 class Local(Runner):

@@ -23,10 +23,18 @@ from paceline.errors import InputError, PacelineError, TrainingError
 from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
 from paceline.runner.local import Local, built, load_into
 from paceline.runner.said import in_words
-from paceline.training import DeviceBatches, load_checkpoint, save_checkpoint
-from paceline.training.captured import Captured, NotCapturableError, check_capturable
-from paceline.training.lane import CudaLane, Lane
-from paceline.training.randomness import Randomness, global_state
+from paceline.training import (
+    CudaWorkStream,
+    DeviceBatches,
+    NotRecordableError,
+    Randomness,
+    RecordedTraining,
+    WorkStream,
+    check_recordable,
+    get_random_state,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,20 +44,20 @@ class _Going:
     """A task on its way in a slot."""
 
     task: Task
-    slot: Captured
+    slot: RecordedTraining
     noted: Noted = field(default_factory=Noted)
     failure: str = ""
 
     @property
     def at_start(self) -> bool:
         """Whether to observe what the run begins with, as a training does that evaluates."""
-        return self.slot.training.done == 0 and self.slot.training.evaluate is not None
+        return self.slot.training.steps_done == 0 and self.slot.training.evaluate is not None
 
     @property
     def left(self) -> int:
         """Steps to the next observation; none where it is done or has failed."""
         training, task = self.slot.training, self.task
-        return 0 if self.failure else training.next_observed(task.schedule, task.stop) - training.done
+        return 0 if self.failure else training.next_observation(task.schedule, task.stop) - training.steps_done
 
     def observe(self) -> None:
         """Queue an observation."""
@@ -60,7 +68,7 @@ class _Going:
         """Wait for the observation, and add it."""
         with self._failing():
             if not self.failure:
-                self.failure = self.noted.add(self.slot.training.done, self.slot.values())
+                self.failure = self.noted.add(self.slot.training.steps_done, self.slot.values())
 
     @contextmanager
     def _failing(self) -> Generator[None]:
@@ -82,7 +90,7 @@ class Streams(Runner):
         make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`, once per fork at a time; or one
             function for each task of a family.
         forks: how many at a time, exactly; by default as many as there are, or as fit into the GPU's memory.
-        lane: makes the queue of one fork's work.
+        make_stream: makes the queue of one fork's work.
     """
 
     def __init__(
@@ -90,15 +98,15 @@ class Streams(Runner):
         make_training: Factories,
         *,
         forks: int | None = None,
-        lane: Callable[[torch.device], Lane] = CudaLane,
+        make_stream: Callable[[torch.device], WorkStream] = CudaWorkStream,
     ) -> None:
         super().__init__()
         if forks is not None and forks < 1:
             raise InputError(f"forks must be 1 or more, got {forks}: leave it out to have as many as fit")
         self._factories = by_task(make_training)
-        self._make_lane, self._exactly, self._most = lane, forks is not None, forks
-        self._slots: dict[int, list[Captured]] = {}  # by task
-        self._holds: dict[Path, Captured] = {}
+        self._make_stream, self._exactly, self._most = make_stream, forks is not None, forks
+        self._slots: dict[int, list[RecordedTraining]] = {}  # by task
+        self._holds: dict[Path, RecordedTraining] = {}
         self._local: Local | None = None
         self._writers = ThreadPoolExecutor(4)
         self._drawn: dict[int, dict[str, Any]] = {}
@@ -158,7 +166,7 @@ class Streams(Runner):
             try:
                 with self.stopwatch.on("capture"):
                     self._add_slot(task)
-            except NotCapturableError as reason:
+            except NotRecordableError as reason:
                 warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
                 self._let_go()
                 self._local = Local(self._factories)
@@ -192,26 +200,26 @@ class Streams(Runner):
 
     def _add_slot(self, task: int) -> None:
         with self._as_the_first(task):
-            training, batches = check_capturable(built(self._factories[task]))
+            training, batches = check_recordable(built(self._factories[task]))
         device, others = batches.device, self._slots.setdefault(task, [])
-        if self._make_lane is CudaLane and device.type != "cuda":
-            raise NotCapturableError(f"the model is on the {device}, which is no GPU")
+        if self._make_stream is CudaWorkStream and device.type != "cuda":
+            raise NotRecordableError(f"the model is on the {device}, which is no GPU")
         if others:
             _share_data(batches, others[0].batches)
         before = _used(device)
-        others.append(Captured(training, self._make_lane(device)))
+        others.append(RecordedTraining(training, self._make_stream(device)))
         self.bytes_per_fork = _used(device) - before
 
     @contextmanager
     def _as_the_first(self, task: int) -> Generator[None]:
         """Have each call of a factory draw the random numbers of the first: forks must see the same data."""
         if task not in self._drawn:
-            self._drawn[task] = global_state()
+            self._drawn[task] = get_random_state()
             yield
             return
         again = Randomness()
         again.state = self._drawn[task]
-        with again.taken():
+        with again.activate():
             yield
 
     def _make_do(self, wanted: int, error: Exception) -> None:
@@ -256,7 +264,7 @@ class Streams(Runner):
                     if i < steps:
                         slot.step()
             for slot, _ in left:
-                slot.lane.finish()
+                slot.stream.synchronize()
         self._observe(going)
 
     def _observe(self, going: list[_Going]) -> None:
@@ -265,12 +273,12 @@ class Streams(Runner):
                 one.observe()
             for one in going:
                 one.note()
-                self.on_step(one.task.fork, one.slot.training.done)
+                self.on_step(one.task.fork, one.slot.training.steps_done)
 
     def _begun(self, tasks: Sequence[Task]) -> list[_Going]:
         """Put a slot into the state that each task begins from: one that is there already, a clone, or from disk."""
         free = {task: list(slots) for task, slots in self._slots.items()}
-        placed = dict[int, Captured]()
+        placed = dict[int, RecordedTraining]()
         for task in tasks:  # a slot that holds the state stays what it is for the first that goes on from it
             holder = self._holds.get(task.origin)
             if holder in free[task.task]:
@@ -289,7 +297,7 @@ class Streams(Runner):
             slot.begin(task.schedule)
         return [_Going(task, placed[task.fork]) for task in tasks]
 
-    def _put(self, slot: Captured, origin: Path) -> None:
+    def _put(self, slot: RecordedTraining, origin: Path) -> None:
         holder = self._holds.get(origin)
         self._holds = {path: kept for path, kept in self._holds.items() if kept is not slot}
         if holder is not None and holder is not slot:

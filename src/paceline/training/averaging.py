@@ -1,9 +1,9 @@
-"""The average of the weights over the last share of the steps so far.
+"""An average of the weights over the last part of a run.
 
-weight of the newest at step t: 1 / (1 + share t)   (a window of `share` of the run so far; 15 % by default)
+weight of the newest at step t: 1 / (1 + share t)   (covers about the last `share` of the steps so far)
 
-Judging a run by its averaged weights sees through gradient noise, so that a fork does not look better just because it
-lowered its rate (docs/design.md).
+Averaging removes gradient noise. A run judged by its averaged weights does not look better just because its rate was
+lowered (docs/design.md).
 """
 
 from collections.abc import Generator, Iterable
@@ -14,27 +14,28 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-SHARE = 0.15
+AVERAGE_SHARE = 0.15
 
 
-def newest_weight(count: float, share: float = SHARE) -> float:
-    """The weight of the newest of the weights, after `count` updates of the average."""
+def newest_weight(count: float, share: float = AVERAGE_SHARE) -> float:
+    """The weight of the newest weights, after `count` updates of the average."""
     return 1.0 / (1.0 + share * count)
 
 
-class Average(nn.Module):
-    """A running average of a model's parameters and buffers; what is no float, or not finite from the start, is copied.
+class WeightAverage(nn.Module):
+    """A running average of a model's parameters and buffers.
 
-    On a GPU the count of updates is read there too, so that an update never waits for the device.
+    Integer tensors, and tensors that are not finite at the start (a mask of -inf, say), are copied and not averaged.
+    On a GPU the count of updates stays on the device, so an update never makes the host wait.
 
     Args:
         model: the model; `module` starts as a copy of it.
-        share: of the steps so far that the average reaches back over.
+        share: share of the steps so far that the average covers.
     """
 
     n_averaged: Tensor
 
-    def __init__(self, model: nn.Module, share: float = SHARE) -> None:
+    def __init__(self, model: nn.Module, share: float = AVERAGE_SHARE) -> None:
         super().__init__()
         self.module, self.share = deepcopy(model), share
         device = next((tensor.device for tensor in _tensors(model)), None)
@@ -43,10 +44,10 @@ class Average(nn.Module):
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Take the model's present weights in."""
-        pairs = zip(_tensors(self.module), _tensors(model), self._is_averaged, strict=True)
+        """Include the model's present weights."""
+        tensors = zip(_tensors(self.module), _tensors(model), self._is_averaged, strict=True)
         groups = dict[tuple[torch.device, bool], tuple[list[Tensor], list[Tensor]]]()
-        for average, new, is_averaged in pairs:
+        for average, new, is_averaged in tensors:
             averages, newest = groups.setdefault((new.device, is_averaged), ([], []))
             averages.append(average)
             newest.append(new.detach())
@@ -62,8 +63,11 @@ class Average(nn.Module):
         self.n_averaged += 1
 
     @contextmanager
-    def lent_to(self, model: nn.Module) -> Generator[None]:
-        """The model has the averaged weights inside, for what cannot be asked of a copy, and its own again outside."""
+    def swap_into(self, model: nn.Module) -> Generator[None]:
+        """Give the model the averaged weights inside the block, and its own again afterwards.
+
+        For frameworks that can only evaluate the model they were set up with, not a copy of it.
+        """
         own = [tensor.detach().clone() for tensor in _tensors(model)]
         _copy(_tensors(model), _tensors(self.module))
         try:

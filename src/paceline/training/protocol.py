@@ -8,27 +8,27 @@ from paceline.traces import Schedule
 Observation = tuple[int, "float | dict[str, float]"]
 
 
-def by_weights(value: "float | dict[str, float]") -> dict[str, float]:
-    """The values of an observation by the weights they are of; a plain number is of the raw ones."""
+def values_by_weights(value: "float | dict[str, float]") -> dict[str, float]:
+    """The values of an observation, by the weights they belong to. A plain number belongs to the raw weights."""
     return value if isinstance(value, dict) else {"raw": value}
 
 
 @runtime_checkable
 class Training(Protocol):
-    """One run that can be advanced, copied and continued. Any framework will do.
+    """One run that can be advanced, copied and continued, in any framework.
 
-    `advance` trains to `stop` at the rates of `schedule` and yields (updates done, value) as it goes; the value is a
-    number, or a dict with "raw" and "averaged". The state is everything that decides what comes next: loading it into
-    another training of the same kind continues the same run. It holds tensors, numbers, strings, lists and dicts;
-    tensors come back on the CPU.
+    `advance` trains to `stop` at the rates of `schedule` and yields (steps done, value) on the way. The value is a
+    number, or a dict with "raw" and "averaged". The state is everything that decides how the run continues: loading it
+    into another training of the same kind continues the same run. A state holds tensors, numbers, strings, lists and
+    dicts; its tensors come back on the CPU.
     """
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
-        """Train on to step `stop`, yielding observations."""
+        """Train to step `stop` and yield observations."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides what comes next."""
+        """Everything that decides how the run continues."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -38,8 +38,8 @@ class Training(Protocol):
 
 @runtime_checkable
 class Reseedable(Protocol):
-    """A training whose randomness can be started anew, so that clones see other batches than their parent."""
+    """A training that can restart its random numbers, so that a clone sees other batches than its parent."""
 
     def reseed(self, seed: int) -> None:
-        """Start all randomness from this seed."""
+        """Start all random numbers from this seed."""
         ...

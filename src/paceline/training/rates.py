@@ -1,4 +1,7 @@
-"""The learning rates of an optimiser's groups: the first group's is tuned, the others keep their ratio to it."""
+"""The learning rates of an optimiser's parameter groups.
+
+The first group's rate is tuned. The others keep their ratio to it.
+"""
 
 import numpy as np
 from jaxtyping import Float
@@ -8,24 +11,24 @@ from torch.optim import Optimizer
 from paceline.errors import InputError
 
 
-def ratios_of(optimizer: Optimizer) -> Float[np.ndarray, "groups"]:
-    """Each group's rate over that of the first."""
+def rate_ratios(optimizer: Optimizer) -> Float[np.ndarray, "groups"]:
+    """Each group's rate divided by that of the first group."""
     if not getattr(optimizer, "param_groups", None):
-        what = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else f"a {type(optimizer).__name__}"
+        given = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else f"a {type(optimizer).__name__}"
         raise InputError(
-            f"expected a torch optimiser, with param_groups, got {what}: pass torch.optim.AdamW(model.parameters())"
+            f"expected a torch optimiser, with param_groups, got {given}: pass torch.optim.AdamW(model.parameters())"
         )
     rates = np.array([float(group["lr"]) for group in optimizer.param_groups])
     if not rates[0] > 0:
         raise InputError(
-            f"the optimiser's first rate must be positive, got {rates[0]}: the ratios of its groups refer "
-            "to it; where there is one group any rate will do, 1e-3"
+            f"the optimiser's first rate must be positive, got {rates[0]}: the ratios of its groups refer to it; if "
+            "there is only one group, any positive rate will do, such as 1e-3"
         )
     return rates / rates[0]
 
 
 def set_rates(optimizer: Optimizer, rates: Float[np.ndarray, "groups"]) -> None:
-    """Write a rate into each group; one that is a tensor keeps its place in memory."""
+    """Set the rate of each group. A rate that is a tensor is changed in place."""
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(float(rate))

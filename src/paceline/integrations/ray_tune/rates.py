@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from paceline.errors import InputError, TrainingError
 from paceline.traces import Schedule
 from paceline.traces.shapes import Recorded
-from paceline.training.rates import ratios_of, set_rates
+from paceline.training import rate_ratios, set_rates
 
 SCHEDULE = "paceline_schedule"  # in the configuration, as JSON text, where the rate changes at every step
 HOLD = 0.3  # of the run, before the decay begins, as in `horizon`
@@ -38,7 +38,7 @@ def rate(config: Mapping[str, Any], step: int) -> float:
 
 def set_rate(optimizer: Optimizer, lr: float) -> None:
     """Write a rate into an optimiser; its groups keep their ratios. For use after a checkpoint has been loaded."""
-    set_rates(optimizer, lr * ratios_of(optimizer))
+    set_rates(optimizer, lr * rate_ratios(optimizer))
 
 
 def staircase(steps: int, stairs: int) -> Recorded:

@@ -21,7 +21,7 @@ from paceline.runner.ray.cluster import Cluster
 from paceline.runner.ray.errors import in_words, own_error
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
-from paceline.training.randomness import global_state
+from paceline.training import get_random_state
 
 ray: Any = _ray
 STARTS = 3  # workers that die one after the other before any was ready, until the study stops
@@ -63,7 +63,7 @@ class Pool:
             [path or os.getcwd() for path in sys.path],
             max(1, int(cluster.needs.cpus)),
             storage,
-            global_state(),
+            get_random_state(),
         )
 
     def request(self, *, other_than: str = "") -> None:

@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[repo
 
 from paceline.errors import InputError, TrainingError
 from paceline.files import write_whole
-from paceline.training.checkpoint import write_checkpoint
+from paceline.training import write_checkpoint
 
 fsspec: Any = _fsspec
 

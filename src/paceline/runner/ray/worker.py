@@ -22,8 +22,7 @@ from paceline.errors import TrainingError
 from paceline.runner.base import Factories, Report, Task
 from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
-from paceline.training.checkpoint import found, pack, unpack, write_checkpoint
-from paceline.training.randomness import restore
+from paceline.training import pack_checkpoint, require_checkpoint, set_random_state, unpack_checkpoint, write_checkpoint
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
 
@@ -38,7 +37,7 @@ class Worker:
         sys.path.extend(path for path in search if path not in sys.path)
         torch.set_num_threads(threads)
         self._storage, self._packed = storage, None
-        restore(drawn)
+        set_random_state(drawn)
         try:
             self._local = Local(_read_factory(factory), save=self._save, load=self._load)
         except TrainingError as error:  # it travels without its cause
@@ -78,14 +77,14 @@ class Worker:
                 steps, told = [], time.monotonic()
 
     def _save(self, state: dict[str, Any], target: Path) -> None:
-        self._packed = np.frombuffer(pack(state), np.uint8)  # travels and is read without a copy
+        self._packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # travels and is read without a copy
         if self._storage is not None:
             self._storage.write(target.name, self._packed)
 
     def _load(self, origin: Path) -> dict[str, Any]:
         if self._packed is None and self._storage is not None:
-            return unpack(self._storage.read(origin.name), origin)
-        return unpack(self._packed, origin)
+            return unpack_checkpoint(self._storage.read(origin.name), origin)
+        return unpack_checkpoint(self._packed, origin)
 
 
 class Keeper:
@@ -97,7 +96,7 @@ class Keeper:
 
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
         """Put a state into the object store."""
-        return np.asarray(np.memmap(found(path), np.uint8, mode="r"))
+        return np.asarray(np.memmap(require_checkpoint(path), np.uint8, mode="r"))
 
 
 def _read_factory(pickled: bytes) -> Factories:

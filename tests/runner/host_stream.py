@@ -6,26 +6,26 @@ from typing import Any
 
 import torch
 
-from paceline.training.lane import Lane
+from paceline.training.work_stream import WorkStream
 
 
-class HostLane(Lane):
+class HostWorkStream(WorkStream):
     def __init__(self, device: torch.device) -> None: ...
 
     @contextmanager
-    def entered(self) -> Generator[None]:
+    def activate(self) -> Generator[None]:
         yield
 
     @contextmanager
-    def unwaiting(self) -> Generator[None]:
+    def forbid_sync(self) -> Generator[None]:
         yield
 
     def record(self, work: Callable[[], None]) -> Callable[[], None]:
         return work
 
-    def wait_for(self, other: Lane) -> None: ...
+    def wait_for(self, other: WorkStream) -> None: ...
 
-    def finish(self) -> None: ...
+    def synchronize(self) -> None: ...
 
     def random_state(self) -> dict[str, Any]:
         return {}
