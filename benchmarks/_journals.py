@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Observed, Proposed
+from paceline.study import Cloned, Created, Decided, Dropped, Event, Interval, Observed
 from paceline.study.journal import write_line
 from paceline.study.study import write_settings
 from paceline.traces import Schedule
@@ -52,7 +52,7 @@ def population(events: int) -> Generator[Event]:
     born = LIVING
     yield Decided(1, 0, (f"{LIVING} forks start",), {"proposals": LIVING}, 0.001)
     for number, schedule in living.items():
-        yield Proposed(number, None, 0, INTERVAL, schedule, 1)
+        yield Interval(number, None, 0, INTERVAL, schedule, 1)
     for round_ in range(2, 1_000_000):
         step = (round_ - 1) * INTERVAL
         for number in living:
@@ -77,7 +77,7 @@ def population(events: int) -> Generator[Event]:
             factor = 10 ** rng.uniform(-0.1, 0.1) if number in clones else 1.0
             living[number] = schedule.extend(float(schedule.multipliers[-1]) * factor, step + INTERVAL)
             parent = best if number in clones else None
-            yield Proposed(number, parent, step, step + INTERVAL, living[number], round_)
+            yield Interval(number, parent, step, step + INTERVAL, living[number], round_)
 
 
 def family(events: int) -> Generator[Event]:
@@ -99,7 +99,7 @@ def family(events: int) -> Generator[Event]:
         yield Decided(round_, 0 if round_ == 1 else RUN_STEPS, reasons, details, 0.5)
         for n in runs:
             schedule = Schedule(10 ** rng.uniform(-5, -1, 5), np.linspace(0, RUN_STEPS, 6))
-            yield Proposed(n, None, 0, RUN_STEPS, schedule, round_, task=n % 10)
+            yield Interval(n, None, 0, RUN_STEPS, schedule, round_, task=n % 10)
         for n in runs:
             raw = tuple(float(v) for v in (1 + 0.1 * rng.random(40)) / (1 + np.array(at) / 100))
             yield Observed(n, 0, RUN_STEPS, at, {"raw": raw})

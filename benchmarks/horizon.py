@@ -87,7 +87,7 @@ def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
 
     try:
         found = tuned(PROBLEMS[name], strategy, seed, count)
-        last = next(fork.last for fork in found.history.forks if fork.id == found.fork)
+        last = next(fork.last_values for fork in found.history.forks if fork.id == found.fork)
     except TrainingError as error:
         last = {"raw": None, "averaged": None, "failure": str(error)}
     return {**last, "cost": sum(taken) / PROBLEMS[name].steps}

@@ -106,7 +106,7 @@ def work(left_out: str, seed: int, methods: list[str], kept: Path) -> str:
             "seed": seed,
             "method": method,
             "expected": float(np.log(new.expected_loss(found.schedule)[-1] / best)),
-            "ended": float(np.log(found.history.fork(found.fork).final / best)),
+            "ended": float(np.log(found.history.fork(found.fork).final_value / best)),
             "decide": found.seconds["decide"],
             "x": BOUNDS.to_unit(found.schedule.multipliers).round(4).tolist(),
         }

@@ -31,7 +31,7 @@ def run(key: Key) -> dict[str, Any]:
     problem = PROBLEMS[name]
     found = tuned(problem, Dynamic.horizon(), seed)
     with np.errstate(all="ignore"):
-        row = {"first": found.history.fork(found.fork).last["raw"], "again": once(problem, found.schedule, seed)}
+        row = {"first": found.history.fork(found.fork).last_values["raw"], "again": once(problem, found.schedule, seed)}
         row["hindsight"] = train(name, *hindsight(name), seed)["raw"]
         for family, (schedule, low, high) in planned(found.history).items():
             row[family] = once(problem, schedule, seed)

@@ -54,7 +54,7 @@ def with_pace(problem: Problem, seed: int, *, closure: bool) -> float:
 def with_tune(problem: Problem, seed: int) -> float:
     """The same recipe through the loop of forks, observing every tenth step."""
     found = paceline.tune(lambda: problem.make(seed), steps=problem.steps, lr=problem.bounds(seed), cost=1.0, seed=seed)
-    return found.history.forks[-1].last["raw"]
+    return found.history.forks[-1].last_values["raw"]
 
 
 def with_schedule(problem: Problem, seed: int, schedule: Schedule) -> float:

@@ -105,7 +105,7 @@ def tuned(make: Callable[[], Evolution], strategy: Dynamic, seed: int) -> tuple[
     return result.weights()["xmean"], result.schedule
 
 
-HORIZON = replace(Dynamic.horizon(base=Constant()), of="raw", transform="identity")
+HORIZON = replace(Dynamic.horizon(base=Constant()), weights="raw", transform="identity")
 LATE = replace(HORIZON, plan=Plan(4, (Rung(0.25, 2), Rung(0.5, 2, 1), Rung(0.75, 2, 1)), protect=True))
 METHODS: dict[str, Dynamic] = {
     "horizon": HORIZON,  # eight sizes, halved early, then a challenger at each rung

@@ -66,7 +66,7 @@ def ends(studies: Iterable[Kept]) -> list[End]:
     found = []
     for row, folder in studies:
         if row["method"] in FIXED:
-            names = {p.fork: name_of(p.schedule) for p in Study.open(folder).proposals}
+            names = {p.fork: name_of(p.schedule) for p in Study.open(folder).intervals}
             for fork, values in row["ends"].items():
                 of = min(("raw", "averaged"), key=lambda of: values[of]["validation error"])
                 found.append(End(names[int(fork)], row["seed"], 1.0, of, values))

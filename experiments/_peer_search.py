@@ -78,7 +78,7 @@ def run_horizon(problem: Problem, seed: int, cost: float) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         try:
             found = horizon(problem, seed, cost, count)
-            raw = next(fork.last["raw"] for fork in found.history.forks if fork.id == found.fork)
+            raw = next(fork.last_values["raw"] for fork in found.history.forks if fork.id == found.fork)
         except TrainingError:
             raw = None
     return {"raw": raw, "cost": sum(taken) / problem.steps}

@@ -19,7 +19,7 @@ from paceline.cli import app
 from paceline.cli.options import Where
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.named import RUNNERS
-from paceline.study import Journal, Proposed, Study, read_journal
+from paceline.study import Interval, Journal, Study, read_journal
 from paceline.study.events import Finished, Observed
 from paceline.tuner import tune
 
@@ -93,7 +93,7 @@ def shell(folder: Path, *arguments: str, **environment: str) -> subprocess.Compl
 
 def facts(path: Path) -> list[str]:
     """What a study decided and saw, without how long it took."""
-    kinds = Proposed | Observed | Finished
+    kinds = Interval | Observed | Finished
     return sorted(repr(e) for e in read_journal(path / "journal.jsonl") if isinstance(e, kinds))
 
 
@@ -302,7 +302,7 @@ def test_show_export_and_replay_follow_the_journal(finished: Path) -> None:
     for part in ("study study", "rates from 0.01 to 1.5", "8 forks start at", "won", "dropped", "ended best"):
         assert part in shown, shown
     assert json.loads(call("show", "study", "--json").stdout)["best"]["fork"] == winner.fork
-    schedule = next(p.schedule for p in reversed(Study.open("study").proposals) if p.fork == winner.fork)
+    schedule = next(p.schedule for p in reversed(Study.open("study").intervals) if p.fork == winner.fork)
     assert json.loads(call("export", "study").stdout) == schedule.to_json()
     table = call("export", "study", "--format", "csv").stdout.splitlines()
     assert table[0] == "step,rate"

@@ -81,7 +81,7 @@ def test_a_family_is_shown_exported_and_replayed(folder: Path) -> None:
     assert data["answers"]["calm"]["schedule"] == study.answers["calm"].schedule.to_json()
     assert set(data["best_runs"]) == set(data["embedding"]) == set(data["tasks"])
     assert data["best"] is None
-    assert [fork["task"] for fork in data["forks"]] == [study.tasks[p.task] for p in study.proposals]
+    assert [fork["task"] for fork in data["forks"]] == [study.tasks[p.task] for p in study.intervals]
     again = json.loads(family("--study", "study", "--json").stdout)
     assert again["answers"] == data["answers"]
     answer = study.answers["two words"].schedule
@@ -108,7 +108,7 @@ def test_a_family_that_is_not_over_offers_its_best_runs(folder: Path) -> None:
     journal = folder / "study" / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:5]))
-    task = Study.open("study").tasks[Study.open("study").proposals[0].task]
+    task = Study.open("study").tasks[Study.open("study").intervals[0].task]
     assert "not over: 1 of 2 runs made; best so far: '" in call("show", "study").stdout
     done = call("export", "study", "--task", task)
     assert done.stderr.startswith(f"note: study is not over: this is the schedule of the best run of task '{task}'")

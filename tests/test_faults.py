@@ -13,7 +13,7 @@ import torch
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import digits_training
 from paceline.strategy import Dynamic
-from paceline.study import Decided, Failed, Study, read_journal
+from paceline.study import Decided, Study, read_journal
 from paceline.tuner import Tuner, tune
 from tests.test_tuner import Interrupt, drive, facts, make
 
@@ -34,7 +34,7 @@ from pathlib import Path
 from paceline import tune
 from paceline.errors import PacelineError
 from paceline.problems import digits_training
-from paceline.study import Decided, Observed
+from paceline.study import Decided, Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]
 

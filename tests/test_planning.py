@@ -92,7 +92,7 @@ def test_a_study_is_enough_for_a_plan(study: Path) -> None:
     assert isinstance(view.schedule.base, WarmupStableDecay)
     assert view.schedule.base.warmup > 0.01  # as all forks had
     assert any("every run near the highest rate warmed up" in caveat for caveat in view.caveats)
-    winner = [p.schedule for p in Study.open(study).proposals if p.fork == finished.fork][-1]
+    winner = [p.schedule for p in Study.open(study).intervals if p.fork == finished.fork][-1]
     assert view.schedule.multipliers.max() <= 1.001 * winner.multipliers.max()
 
 

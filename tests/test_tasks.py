@@ -15,10 +15,10 @@ from paceline import Schedule, Study, Trace, Tuner, tune, tune_tasks
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.streams import Streams
-from paceline.strategy import Dynamic, MultiTask, Proposal
+from paceline.strategy import Dynamic, MultiTask
 from paceline.strategy.multitask import Effort, Family, Space
 from paceline.strategy.multitask.reading import readable
-from paceline.study import Decided, Dropped, Failed, Finished, Observed, Proposed, read_journal
+from paceline.study import Decided, Dropped, Finished, Interval, read_journal
 from paceline.study.known import digest, read_known, write_known
 from paceline.traces import LearningRateRange, Linear
 from paceline.tuner import family_of, known_runs
@@ -61,7 +61,7 @@ def make(study: Path | None = None, **settings) -> Tuner:
     return Tuner(lr=BOUNDS, steps=STEPS, strategy=strategy, tasks=tasks, study=study)
 
 
-def report(tuner: Tuner, p: Proposal) -> None:
+def report(tuner: Tuner, p: Interval) -> None:
     seen = list(quadratic(NOISES[tuner.task_of(p)], seed=p.fork).advance(p.schedule, p.stop))
     tuner.tell(p, [step for step, _ in seen], {of: [v[of] for _, v in seen] for of in ("raw", "averaged")})
 
@@ -75,7 +75,7 @@ def drive(tuner: Tuner) -> Tuner:
 
 def facts(path: Path) -> list[str]:
     """What a study decided and saw, without how long it took."""
-    kinds = Proposed | Observed | Failed | Dropped | Finished | Decided
+    kinds = Interval | Observed | Failed | Dropped | Finished | Decided
     kept = [e for e in read_journal(path / "journal.jsonl") if isinstance(e, kinds)]
     return sorted(repr(replace(e, seconds=0.0) if isinstance(e, Decided) else e) for e in kept)
 
@@ -92,7 +92,7 @@ def test_a_family_ends_with_an_answer_for_each_task(family: Study) -> None:
         assert answer.low <= answer.median <= answer.high
         assert answer.schedule.change_points.tolist() == [0, 20, 40, 60]
     assert set(family.embedding) == set(NOISES)
-    assert sum(answer.runs for answer in family.answers.values()) == len(family.proposals) == 5
+    assert sum(answer.runs for answer in family.answers.values()) == len(family.intervals) == 5
     assert family.finished == Finished(None, STEPS, None, "raw")
     runs = {trace.name: trace for trace in family.traces()}
     for task, best in family.best.items():
@@ -119,7 +119,7 @@ def test_decisions_say_why_and_what_is_expected(family: Study) -> None:
 
 def test_the_optimistic_set_can_be_run_itself() -> None:
     tuner = drive(make(None, infill="optimistic", initial=3, budget=5, batch=2))
-    tasks = {p.fork: list(NOISES)[p.task] for p in tuner.study.proposals}
+    tasks = {p.fork: list(NOISES)[p.task] for p in tuner.study.intervals}
     rows = [row for decision in tuner.study.decisions for row in decision.details.get("infill", [])]
     assert [row["rivals"] for row in rows] == [{tasks[row["fork"]]: row["after"]} for row in rows]
     assert len(rows) == 2
@@ -168,7 +168,7 @@ def test_a_task_that_always_fails_costs_three_runs_and_the_others_are_answered(t
     assert sum(study.answers[task].failed for task in ("silent", "falling")) == len(failed)
     assert all(study.answers[task].failed <= 5 for task in ("silent", "falling"))  # three, and what is left of a batch
     assert study.answers["fine"].failed == 0
-    assert len(study.proposals) == 8
+    assert len(study.intervals) == 8
 
 
 def test_where_every_run_fails_it_says_so_and_ends(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_where_every_run_fails_it_says_so_and_ends(tmp_path: Path) -> None:
     study = Study.open(tmp_path)
     assert study.finished is not None
     assert not study.answers
-    assert len(study.proposals) <= 6
+    assert len(study.intervals) <= 6
 
 
 def test_a_factory_that_raises_is_named() -> None:
@@ -224,7 +224,7 @@ def test_old_studies_join_a_family_and_are_not_run(single: Path, family: Study, 
     assert set(plan.others) == {"single", "rough", "wild"}
     assert set(study.answers) == {"calm", "new"}
     assert set(study.embedding) == {"calm", "new", "single", "rough", "wild"}
-    assert study.answers["calm"].runs > sum(p.task == 0 for p in study.proposals)
+    assert study.answers["calm"].runs > sum(p.task == 0 for p in study.intervals)
     first = study.decisions[0].reasons[0]
     assert first.startswith("first runs by Latin hypercube, 1 of 2: task 'new'")  # calm is known
     assert any(trace.parent is not None for trace in traces)

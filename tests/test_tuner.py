@@ -21,10 +21,9 @@ from paceline.strategy import (
     FixedSchedules,
     PopulationBasedBandits,
     PopulationBasedTraining,
-    Proposal,
     Strategy,
 )
-from paceline.study import Decided, Dropped, Finished, Observed, Proposed, Study, read_journal
+from paceline.study import Decided, Dropped, Finished, Interval, Study, read_journal
 from paceline.traces import Cosine, Linear
 from paceline.tuner import Tuner, tune
 
@@ -46,7 +45,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def loss(p: Proposal, every: int = 5) -> tuple[list[int], dict[str, list[float]]]:
+def loss(p: Interval, every: int = 5) -> tuple[list[int], dict[str, list[float]]]:
     """A toy run: falls fastest at a rate of 0.01, and depends on the schedule alone."""
     steps = list(range(p.start + every, p.stop + 1, every))
     fit = np.cumsum(1.0 / (1.0 + np.log10(p.schedule(np.arange(p.stop)) / 0.01) ** 2))
@@ -71,7 +70,7 @@ def make(strategy: str, **settings) -> Tuner:
 def test_every_strategy_ends_within_its_cost_with_a_winner(name: str) -> None:
     events = []
     tuner = drive(make(name, on_event=events.append))
-    spent = sum(e.stop - e.start for e in events if isinstance(e, Proposed))
+    spent = sum(e.stop - e.start for e in events if isinstance(e, Interval))
     assert spent <= tuner.total_steps
     result = tuner.result
     assert result.schedule is not None
@@ -120,7 +119,7 @@ def test_reports_in_any_order_give_the_same_decisions(name: str) -> None:
 
 def facts(path: Path) -> list:
     """What a study decided and saw, without how long it took."""
-    kept = [e for e in read_journal(path / "journal.jsonl") if isinstance(e, Proposed | Observed | Dropped | Finished)]
+    kept = [e for e in read_journal(path / "journal.jsonl") if isinstance(e, Interval | Observed | Dropped | Finished)]
     return sorted(map(repr, kept))
 
 
@@ -200,7 +199,7 @@ def test_failed_forks_are_never_cloned_and_the_study_goes_on() -> None:
             tuner.tell(p, steps, values)
     failed = {f.id for f in tuner.history.forks if f.failure}
     assert failed
-    assert not {e.parent for e in events if isinstance(e, Proposed)} & failed
+    assert not {e.parent for e in events if isinstance(e, Interval)} & failed
     assert tuner.result.fork not in failed
 
 

@@ -13,7 +13,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.streams import Streams
 from paceline.strategy.multitask import Effort
 from paceline.strategy.newtask import Thought
-from paceline.study import Decided, Failed, Finished, Observed, Proposed, read_journal
+from paceline.study import Decided, Finished, Interval, read_journal
 from paceline.study.known import read_known
 from paceline.training import load_checkpoint
 from paceline.tuner.result import Result
@@ -36,7 +36,7 @@ def begun(family: Path, study: Path | None, **settings) -> Result:
 
 def facts(path: Path) -> list[str]:
     """What a study decided and saw, without how long it took."""
-    kept = [e for e in read_journal(path / "journal.jsonl") if isinstance(e, Proposed | Observed | Finished | Decided)]
+    kept = [e for e in read_journal(path / "journal.jsonl") if isinstance(e, Interval | Observed | Finished | Decided)]
     return [repr(replace(e, seconds=0.0) if isinstance(e, Decided) else e) for e in kept]
 
 
@@ -60,8 +60,8 @@ def test_a_new_task_is_one_run_to_the_end(whole: Path, family: Path) -> None:
     study = Study.open(whole)
     assert study.finished is not None
     assert study.finished.step == STEPS
-    assert [(p.start, p.stop) for p in study.proposals] == [(0, 20), (20, 40), (40, 60)]
-    assert len({p.fork for p in study.proposals}) == 1
+    assert [(p.start, p.stop) for p in study.intervals] == [(0, 20), (20, 40), (40, 60)]
+    assert len({p.fork for p in study.intervals}) == 1
     last = next(e for e in reversed(study.events) if isinstance(e, Observed))
     assert study.finished.value == pytest.approx(last.values[study.finished.of][-1])
     state = load_checkpoint(study.checkpoint(study.finished.fork, STEPS))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_a_new_task_is_one_run_to_the_end(whole: Path, family: Path) -> None:
     assert settings["strategy"] == "new task"
     assert settings["family"]["tasks"] == ["calm", "wild"]
     assert settings["probe"] == 1  # five steps, rounded up to an interval
-    assert len(read_known(whole)) == study.settings["known"]["runs"] == len(Study.open(family).proposals) == 2
+    assert len(read_known(whole)) == study.settings["known"]["runs"] == len(Study.open(family).intervals) == 2
 
 
 def test_every_decision_says_where_the_task_lies(whole: Path) -> None:
@@ -140,4 +140,4 @@ def test_a_new_task_with_forks_runs_side_by_side(tmp_path: Path) -> None:
     assert result.schedule is not None
     events = Study.open(tmp_path / "new").events
     assert not [event for event in events if isinstance(event, Failed)]
-    assert sum(isinstance(event, Proposed) for event in events) == 4
+    assert sum(isinstance(event, Interval) for event in events) == 4

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from paceline.errors import TrainingError
-from paceline.runner.local import built
+from paceline.runner.local import build
 from paceline.traces import Schedule
 from paceline.training import values_by_weights
 from paceline.views.data import StudyView
@@ -31,7 +31,7 @@ class Replayed(NamedTuple):
 
 def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Console | None = None) -> Replayed:
     """Train from the start to the end; a bar shows how far it is where the console is a terminal."""
-    training = built(make_training)
+    training = build(make_training)
     found = Replayed([], {})
     shown = Progress(console=console, transient=True) if console is not None and console.is_terminal else None
     with shown or nullcontext():

@@ -15,7 +15,7 @@ from paceline import tune
 from paceline.integrations import events, read_traces
 from paceline.integrations.tensorboard import event_files, read_scalars
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.study import Created, Event, Failed, Observed, Proposed, Study
+from paceline.study import Created, Event, Interval, Study
 from paceline.traces import Schedule
 
 MAKE = partial(QuadraticTraining, Quadratic(noise=0.5, dims=5))
@@ -43,7 +43,7 @@ def expected(study: Study) -> dict[tuple[int, str], dict[int, float]]:
     found: dict[tuple[int, str], dict[int, float]] = {}
     schedules: dict[int, Schedule] = {}
     for event in study.events:
-        if isinstance(event, Proposed):
+        if isinstance(event, Interval):
             schedules[event.fork] = event.schedule
         if isinstance(event, Observed):
             for i, step in enumerate(event.steps):

@@ -21,7 +21,7 @@ from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
 from paceline.integrations.ray_tune.rates import rated, staircase
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
-from paceline.study import Cloned, Decided, Event, Failed, Finished, Observed, Proposed, read_journal
+from paceline.study import Decided, Event, Finished, Interval, read_journal
 from paceline.traces import Schedule
 
 # ray's own: files and processes that it leaves to the garbage collector, and notices about itself
@@ -33,7 +33,7 @@ pytestmark = [
 ]
 STEPS = 9
 SMALL = replace(  # two trials and a rung at iteration 3: starting a trial again takes Ray seconds
-    Dynamic.horizon(forks=2), plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True), of="raw"
+    Dynamic.horizon(forks=2), plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True), weights="raw"
 )
 STAIRS = replace(SMALL, base=staircase(STEPS, 2))  # at iterations 3 and 6
 
@@ -171,7 +171,7 @@ def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturb
     schedules: dict[int, Schedule] = {}
     seen = set[float]()
     for event in events:
-        if isinstance(event, Proposed):
+        if isinstance(event, Interval):
             schedules[event.fork] = event.schedule
         if isinstance(event, Observed):
             for step, value in zip(event.steps, event.values["raw"], strict=True):
@@ -190,7 +190,7 @@ def test_the_schedule_is_one_entry_of_a_configuration_that_can_be_read(undisturb
     assert not any(isinstance(value, dict) for value in config.values())
     end = events[-1]
     assert isinstance(end, Finished)
-    won = [event.schedule for event in events if isinstance(event, Proposed) and event.fork == end.fork][-1]
+    won = [event.schedule for event in events if isinstance(event, Interval) and event.fork == end.fork][-1]
     assert [rate(config, step) for step in range(STEPS)] == [won(step) for step in range(STEPS)]
 
 
@@ -212,7 +212,7 @@ def test_an_experiment_that_was_cut_off_goes_on_with_the_same_decisions(undistur
 
 def _decisions(events: list[Event]) -> list[Any]:
     """What was decided and observed, in an order that does not depend on which trial was the quicker one."""
-    kept = [event for event in events if isinstance(event, Proposed | Cloned | Observed | Finished)]
+    kept = [event for event in events if isinstance(event, Interval | Cloned | Observed | Finished)]
     return sorted(map(repr, kept))
 
 

@@ -21,7 +21,7 @@ from paceline.errors import InputError, TrainingError
 from paceline.runner import Runner
 from paceline.runner.ray import Ray
 from paceline.strategy.multitask import Effort
-from paceline.study import Dropped, Failed, Finished, Observed, Proposed, read_journal
+from paceline.study import Dropped, Finished, Interval, read_journal
 from paceline.tuner import Result, tune, tune_tasks
 from tests.runner import faulty
 
@@ -111,7 +111,7 @@ def quadratic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def facts(path: Path) -> list[str]:
     """What a study decided and saw, without how long it took."""
-    kinds = Proposed | Observed | Failed | Dropped | Finished
+    kinds = Interval | Observed | Failed | Dropped | Finished
     return sorted(repr(event) for event in read_journal(path / "journal.jsonl") if isinstance(event, kinds))
 
 

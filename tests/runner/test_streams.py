@@ -14,7 +14,7 @@ import paceline
 from paceline.errors import InputError, TrainingError
 from paceline.problems.digits import digits_training, load_digits
 from paceline.runner.streams import Streams
-from paceline.study import Decided, Observed, Study
+from paceline.study import Decided, Study
 from paceline.training import DeviceBatches, TorchTraining
 from paceline.training.recorded_training import RecordedTraining
 from tests.runner.host_stream import HostWorkStream
@@ -71,7 +71,7 @@ def test_a_study_is_the_same_as_with_forks_in_turn(tmp_path: Path, kind: str, ev
     factory = partial(make, kind, evaluate=evaluate)
     turn, side = tuned(factory, "local", tmp_path / "turn"), tuned(factory, SIDE_BY_SIDE, tmp_path / "side")
     first, second = (Study.open(tmp_path / name) for name in ("turn", "side"))
-    assert first.proposals == second.proposals
+    assert first.intervals == second.intervals
     assert turn.schedule == side.schedule
     side_reports = {(r.fork, r.start): r for r in second.reports}
     for b in first.reports:

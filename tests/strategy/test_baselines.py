@@ -10,13 +10,12 @@ from paceline.strategy import (
     FixedSchedules,
     PopulationBasedBandits,
     PopulationBasedTraining,
-    Proposal,
     Strategy,
 )
 from paceline.strategy.baselines import regression
 from paceline.strategy.baselines.autolrs import CANDIDATES, exponential, matern, next_rate
 from paceline.strategy.baselines.population import changes, kernel, upper_bound
-from paceline.study import Dropped, Event, Proposed
+from paceline.study import Dropped, Event, Interval
 from paceline.traces import Constant
 from paceline.tuner import Tuner, tune
 from tests.reference import condition
@@ -42,7 +41,7 @@ def test_it_beats_the_worst_fixed_rate_and_keeps_its_cost(name: str) -> None:
     ).history.forks
     assert result.value is not None
     assert result.value < max(fork.recent() for fork in ends)
-    took = sum(e.stop - e.start for e in events if isinstance(e, Proposed))
+    took = sum(e.stop - e.start for e in events if isinstance(e, Interval))
     assert took <= Tuner(strategy=strategy, **settings).total_steps
 
 
@@ -140,7 +139,7 @@ def test_the_next_trial_has_the_lowest_confidence_bound() -> None:
 def test_autolrs_tries_ten_rates_before_each_stage_and_runs_the_best_forecast() -> None:
     events: list[Event] = []
     tuner = Tuner(lr=(1e-4, 1e-1), steps=620, strategy=AutoLRS(), on_event=events.append)
-    asked: list[Proposal] = []
+    asked: list[Interval] = []
     while (proposals := tuner.ask()) is not None:
         for p in proposals:
             asked.append(p)

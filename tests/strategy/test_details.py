@@ -7,7 +7,7 @@ import pytest
 
 from paceline.strategy import Dynamic
 from paceline.strategy.details import rounded
-from paceline.study import Decided, Proposed
+from paceline.study import Decided, Interval
 from paceline.study.events import to_json
 from paceline.tuner import Tuner
 from tests.test_tuner import drive, loss, make
@@ -20,7 +20,7 @@ def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> 
     fitted = [e for e in events if isinstance(e, Decided) and "surface" in e.details]
     assert fitted
     for decided in fitted:
-        proposed = {e.fork: e for e in events if isinstance(e, Proposed) and e.round == decided.round}
+        proposed = {e.fork: e for e in events if isinstance(e, Interval) and e.round == decided.round}
         assert [f["fork"] for f in decided.details["forecast"]] == list(proposed)
         for band in decided.details["forecast"]:
             assert proposed[band["fork"]].start < band["steps"][0]

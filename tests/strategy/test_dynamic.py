@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paceline import Tuner
-from paceline.strategy import Dynamic, Fork, Goal, History, Proposal
+from paceline.strategy import Dynamic, Fork, Goal, History
 from paceline.strategy.choose import Blind
 from paceline.strategy.plan import horizon_plan, side_by_side
 from paceline.traces import Constant, LearningRateRange, Objective, Schedule
@@ -51,7 +51,7 @@ def test_two_challengers_of_a_round_go_both_ways_and_stay_within_the_bounds() ->
     assert rates[1:] == pytest.approx([0.9 / 1.6, 0.9 / 1.6**2])  # up would be at the bound, which is taken
 
 
-def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Proposal]]]:
+def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Interval]]]:
     """A study driven by hand; `value_of(proposal)` is constant over an interval."""
     tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=cost)), []
     while (proposals := tuner.ask()) is not None:
@@ -62,7 +62,7 @@ def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Proposal]]]:
     return tuner, rounds
 
 
-def distance(p: Proposal, best: float) -> float:
+def distance(p: Interval, best: float) -> float:
     return 1.0 + abs(np.log10(p.schedule.multipliers[-1] / best))
 
 

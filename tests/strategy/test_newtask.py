@@ -11,9 +11,9 @@ import torch
 from paceline import Trace, TraceModel, Tuner
 from paceline.errors import InputError
 from paceline.model.whereabouts import measure_of, unseen
-from paceline.strategy import NewTask, Proposal
+from paceline.strategy import NewTask
 from paceline.strategy.newtask import Mixture, Thought, share_due_to_place, whole_intervals
-from paceline.study import Cloned, Decided, Dropped, Failed, Proposed
+from paceline.study import Decided, Dropped, Interval
 from tests.strategy.made_family import BEST, FAMILY, SMALL, SPACE, STEPS, run, values
 
 
@@ -29,7 +29,7 @@ def new(known: tuple[Trace, ...], model: TraceModel):
     return make
 
 
-def report(tuner: Tuner, p: Proposal, best: float) -> None:
+def report(tuner: Tuner, p: Interval, best: float) -> None:
     mine = (p.start < STEPS) & (p.stop >= STEPS)
     tuner.tell(p, STEPS[mine].tolist(), values(p.schedule, best, p.fork)[mine].tolist())
 
@@ -50,7 +50,7 @@ def drive(
 
 
 def facts(tuner: Tuner) -> list[str]:
-    kept = [e for e in tuner.study.events if isinstance(e, Proposed | Decided | Dropped)]
+    kept = [e for e in tuner.study.events if isinstance(e, Interval | Decided | Dropped)]
     return [repr(replace(e, seconds=0.0) if isinstance(e, Decided) else e) for e in kept]
 
 
@@ -198,7 +198,7 @@ def test_a_probe_takes_whole_intervals_then_the_plan_stands(new) -> None:
 
 def test_forks_are_cloned_from_the_best_and_the_others_dropped(forked: Tuner) -> None:
     tuner, events = forked, forked.study.events
-    proposed = [e for e in events if isinstance(e, Proposed)]
+    proposed = [e for e in events if isinstance(e, Interval)]
     assert len(proposed) == 6
     assert sum(isinstance(e, Cloned) for e in events) == sum(p.parent is not None for p in proposed) == 2
     dropped = [e for e in events if isinstance(e, Dropped)]
@@ -206,12 +206,12 @@ def test_forks_are_cloned_from_the_best_and_the_others_dropped(forked: Tuner) ->
     assert any("is expected to end better" in e.reason for e in dropped)
     assert sum(p.stop - p.start for p in proposed) == tuner.total_steps == 120
     last = [f for f in tuner.history.forks if f.schedule.change_points[-1] == 60]
-    assert tuner.result.fork == min(last, key=lambda fork: fork.final).id
+    assert tuner.result.fork == min(last, key=lambda fork: fork.final_value).id
 
 
 def test_one_fork_probes_for_all(new) -> None:
     tuner = drive(new(forks=2, probe=2))
-    rounds = [sum(isinstance(e, Proposed) and e.round == r for e in tuner.study.events) for r in (1, 2, 3)]
+    rounds = [sum(isinstance(e, Interval) and e.round == r for e in tuner.study.events) for r in (1, 2, 3)]
     assert rounds == [1, 1, 2]
     assert tuner.study.decisions[0].reasons == tuner.study.decisions[1].reasons  # found once
     assert all(int(f.schedule.change_points[-1]) == 60 for f in tuner.history.forks)
@@ -242,7 +242,7 @@ def test_a_run_that_fails_goes_back_and_runs_lower(new) -> None:
     assert tuner.result.schedule is not None
     assert tuner.result.schedule(30) < 0.7 * float(planned[1])
     assert int(tuner.result.schedule.change_points[-1]) == 60
-    assert sum(p.stop - p.start for p in events if isinstance(p, Proposed)) <= tuner.total_steps == 80
+    assert sum(p.stop - p.start for p in events if isinstance(p, Interval)) <= tuner.total_steps == 80
 
 
 # limits

@@ -7,13 +7,13 @@ import pytest
 
 from paceline.errors import TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.strategy import Dynamic, Proposal
-from paceline.study import Cloned, Decided, Event, Failed, Observed, Proposed, read_journal
+from paceline.strategy import Dynamic
+from paceline.study import Decided, Event, Interval, read_journal
 from paceline.tuner import Tuner, tune
 from tests.test_tuner import Interrupt, facts, loss, make
 
 
-def fails(p: Proposal, cliff: int, limit: float) -> bool:
+def fails(p: Interval, cliff: int, limit: float) -> bool:
     """A cliff: above a rate, whatever passes this step diverges."""
     return p.start <= cliff < p.stop and p.schedule.multipliers[-1] > limit
 
@@ -44,13 +44,13 @@ def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
     back = [e for e in events if isinstance(e, Decided) and "goes back" in e.reasons[0]]
     assert 1 <= len(back) <= 3
     failed = [e for e in events if isinstance(e, Failed)]
-    again = next(e for e in events if isinstance(e, Proposed) and e.round == back[0].round)
+    again = next(e for e in events if isinstance(e, Interval) and e.round == back[0].round)
     from_there = {e.fork for e in failed if e.start == again.start and e.fork < again.fork}
     lowest = min(f.multiplier for f in tuner.history.forks if f.id in from_there)
     assert again.schedule.multipliers[-1] <= lowest
     assert taken(events) <= tuner.total_steps
     for decided in (e for e in events if isinstance(e, Decided)):
-        proposed = {e.fork for e in events if isinstance(e, Proposed) and e.round == decided.round}
+        proposed = {e.fork for e in events if isinstance(e, Interval) and e.round == decided.round}
         assert {band["fork"] for band in decided.details.get("forecast", [])} <= proposed
     if tuner.result.fork is None:
         assert "also after going back" in tuner.result.advice

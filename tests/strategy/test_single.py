@@ -165,7 +165,7 @@ def test_tune_at_cost_one_stays_within_one_run_and_beats_the_middle_of_the_bound
     middle = QuadraticTraining(Quadratic(noise))
     *_, (_, untuned) = middle.advance(type(found.schedule).of(BASE, 1e-3**0.5, steps), steps)
     assert isinstance(untuned, dict)
-    assert found.history.forks[-1].last["raw"] < untuned["raw"]
+    assert found.history.forks[-1].last_values["raw"] < untuned["raw"]
     assert set(found.weights()) == {"theta"}
 
 
@@ -210,7 +210,7 @@ def test_forks_that_break_go_on_from_their_checkpoint(training: type[QuadraticTr
     found = tune(lambda: training(Quadratic(0.3)), steps=1000, lr=bounds, cost=1)
     forks = found.history.forks
     assert sum(int(f.schedule.change_points[-1]) - f.start for f in forks) <= 1000
-    assert found.history.forks[-1].last["raw"] < 0.5
+    assert found.history.forks[-1].last_values["raw"] < 0.5
     if training is Brittle:
         assert forks[1].failure
         assert forks[2].parent == 1

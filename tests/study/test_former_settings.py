@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from paceline.study.former_settings import without_former_settings
 
 from paceline import tune_tasks, warm_start
 from paceline.errors import InputError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy.multitask import Effort
 from paceline.strategy.newtask import Thought
-from paceline.study.former_settings import without_former_settings
 
 EFFORT = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
 THOUGHT = Thought(places=6, models=2, draws=4, grid=3, sweeps=1, climbs=1)

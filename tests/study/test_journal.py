@@ -22,9 +22,9 @@ from paceline.study import (
     Event,
     Failed,
     Finished,
+    Interval,
     Journal,
     Observed,
-    Proposed,
     Study,
     read_journal,
 )
@@ -38,10 +38,10 @@ SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
 EVENTS: list[Event] = [
     Created({"lr": [1e-4, 1e-1], "steps": 100}),
     Decided(1, 0, ("two forks start",), {"proposals": 1, "ranking": [{"fork": 0, "value": 1.5}]}, 0.001),
-    Proposed(0, None, 0, 10, Schedule.constant(0.1, 100), 1),
+    Interval(0, None, 0, 10, Schedule.constant(0.1, 100), 1),
     Observed(0, 0, 10, (5, 10), {"raw": (2.5, 2.25), "averaged": (2.6, 2.3)}),
     Cloned(1, 0, 10),
-    Proposed(1, 0, 10, 20, SCHEDULE, 2),
+    Interval(1, 0, 10, 20, SCHEDULE, 2),
     Failed(1, 10, 15, "the value is not finite", (12, 15), {"raw": (3.0, float("nan"))}),
     Dropped(0, 20, "behind"),
     Finished(None, 100, None, "raw"),
@@ -84,7 +84,7 @@ def test_the_golden_journal_of_a_family_is_read_and_written_the_same(tmp_path: P
     assert list(study.answers) == ["calm", "wild"]
     assert set(study.best) == {"calm", "wild"}
     assert set(study.embedding) == {"calm", "log", "wild"}
-    assert [trace.task for trace in study.traces()] == [study.tasks[p.task] for p in study.proposals]
+    assert [trace.task for trace in study.traces()] == [study.tasks[p.task] for p in study.intervals]
     shutil.copy(FAMILY.parent / "known-1.jsonl", tmp_path / "known.jsonl")
     runs = read_known(tmp_path, study.settings["known"]["digest"])
     assert [run.parent for run in runs] == [None, runs[0]]
@@ -220,7 +220,7 @@ def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:
         study = Study.open(tmp_path)  # also while it is being written
     assert study.settings == {"steps": 100}
     assert study.finished is not None
-    assert (len(study.decisions), len(study.proposals), len(study.reports)) == (1, 2, 2)
+    assert (len(study.decisions), len(study.intervals), len(study.reports)) == (1, 2, 2)
 
 
 def test_what_is_no_study_or_a_newer_one_is_refused(tmp_path: Path) -> None:

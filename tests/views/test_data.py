@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Failed, Finished, Observed, Proposed, read_journal
+from paceline.study import Created, Decided, Dropped, Event, Finished, Interval, read_journal
 from paceline.traces import Schedule
 from paceline.views.data import Band, read, to_json
 
@@ -16,8 +16,8 @@ FORECAST = [{"fork": 2, "steps": [60, 100], "low": [0.4, 0.2], "median": [0.5, 0
 STUDY: list[Event] = [
     Created({**SETTINGS, "strategy": {"strategy": "dynamic", "of": "averaged", "base": {"name": "linear"}}}),
     Decided(1, 0, ("2 forks start",), {}, 0.001),
-    Proposed(0, None, 0, 20, FIRST, 1),
-    Proposed(1, None, 0, 20, OTHER, 1),
+    Interval(0, None, 0, 20, FIRST, 1),
+    Interval(1, None, 0, 20, OTHER, 1),
     Observed(0, 0, 20, (10, 20), {"raw": (2.0, 1.5), "averaged": (2.2, 1.6)}),
     Observed(1, 0, 20, (10, 20), {"raw": (2.0, 1.2), "averaged": (2.4, 1.8)}),
     Decided(
@@ -25,8 +25,8 @@ STUDY: list[Event] = [
     ),
     Dropped(1, 20, "its value 1.8 is behind"),
     Cloned(2, 0, 20),
-    Proposed(2, 0, 20, 100, FIRST.extend(0.05, 100), 2),
-    Proposed(0, None, 20, 100, FIRST.extend(0.1, 100), 2),
+    Interval(2, 0, 20, 100, FIRST.extend(0.05, 100), 2),
+    Interval(0, None, 20, 100, FIRST.extend(0.1, 100), 2),
     Observed(2, 20, 100, (60, 100), {"raw": (0.9, 0.5), "averaged": (0.8, 0.45)}),
     Failed(0, 20, 60, "the value at step 60 is not finite", (60,), {"raw": (float("nan"),), "averaged": (0.9,)}),
     Decided(3, 100, ("fork 2 ended best, at 0.45",), {}, 0.0),

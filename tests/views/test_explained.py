@@ -2,7 +2,7 @@
 
 import math
 
-from paceline.study import Decided, Dropped, Event, Failed, Finished
+from paceline.study import Decided, Dropped, Event, Finished
 from paceline.views.explained import all_explained, explained
 from tests.views.web.studies import EVENTS
 

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from paceline.study import Created, Decided, Event, Observed, Proposed, read_journal
+from paceline.study import Created, Decided, Event, Interval, read_journal
 from paceline.traces import Schedule
 from paceline.views.bands import checks, coverage, fans, level
 from paceline.views.curves import best_curve, births, curves, rate_line, thinned
@@ -149,7 +149,7 @@ def test_grids_are_those_of_the_journal() -> None:
         assert [list(row) for row in one.latents[0].mean] == surface["latents"][0]["mean"]
         assert one.p_fail is not None
         assert [list(row) for row in one.p_fail] == surface["p_fail"]
-        proposed = [e for e in events if isinstance(e, Proposed) and e.round == event.round]
+        proposed = [e for e in events if isinstance(e, Interval) and e.round == event.round]
         assert [(c.fork, c.rate) for c in one.chosen] == [(p.fork, p.schedule.multipliers[-1]) for p in proposed]
     lines = failure_lines(read(events))
     assert list(lines[0].probability) == decided[0].details["p_fail"][0]["probability"]
@@ -199,7 +199,7 @@ def test_a_long_study_is_read_in_linear_time() -> None:
     schedule = Schedule([0.1], [0, 1], 4_000)
     events: list[Event] = [Created({"lr": [0.01, 1.0], "steps": 4_000, "mode": "min"}), Decided(1, 0, (), {}, 0.0)]
     for n in range(2_000):
-        events.append(Proposed(n, n - 1 if n else None, n, n + 1, schedule, 1))
+        events.append(Interval(n, n - 1 if n else None, n, n + 1, schedule, 1))
         events.append(Observed(n, n, n + 1, (n + 1,), {"raw": (1.0 / (n + 1),)}))
     view = read(events)
     assert len(view.whole_run(1_999)[0]) == 2_000

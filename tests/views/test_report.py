@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from paceline.cli import app
 from paceline.integrations.events import lines
 from paceline.strategy import Dynamic, SingleRun
-from paceline.study import Created, Decided, Dropped, Event, Failed, read_journal
+from paceline.study import Created, Decided, Dropped, Event, read_journal
 from paceline.tuner import Tuner
 from paceline.views.report import report
 from tests.views.test_data import STUDY

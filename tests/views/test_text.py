@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from paceline.study import Proposed, read_journal
+from paceline.study import Interval, read_journal
 from paceline.traces import Schedule
 from paceline.views.data import read
 from paceline.views.live import Lines, Screen, watcher
@@ -121,7 +121,7 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
 def test_a_family_is_shown_while_it_runs_and_when_it_is_over() -> None:
     console, file = printed(terminal=True)
     events = read_journal(Path(__file__).parents[1] / "golden" / "journal-1-family.jsonl")
-    last = max(i for i, event in enumerate(events) if isinstance(event, Proposed))
+    last = max(i for i, event in enumerate(events) if isinstance(event, Interval))
     with Screen(console, events[:1]) as screen:
         for event in events[1 : last + 1]:
             screen.on_event(event)

@@ -1,83 +1,86 @@
 """A running study in other people's loggers: `tune(..., on_event=events.tensorboard("logs"))`.
 
-One small core, `Teller`, turns an event into what every logger can take in: numbers of a fork at steps, and words. A
-logger is a few lines more. Nothing comes back from it, so it cannot change a decision.
+One small core, `EventFormatter`, turns an event into records that every logger understands: numbers of a fork at a
+step, and text. A logger is a few lines more. Nothing comes back from it, so it cannot change a decision.
 """
 
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Failed, Finished, Observed, Proposed, Study
-from paceline.traces import Schedule
+from paceline.errors import JournalError
+from paceline.study import Decided, Dropped, Event, Finished, Report, Study, StudyState
+from paceline.study.wording import describe, describe_all, describe_failure
 
 OnEvent = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Numbers of one fork at one step, or words where `fork` is None."""
+class LogRecord:
+    """Numbers of one fork at one step, or a sentence if `fork` is None."""
 
     step: int
     fork: int | None = None
     numbers: dict[str, float] = field(default_factory=dict[str, float])
-    words: str = ""
+    text: str = ""
 
 
-class Teller:
-    """What events say, one after the other.
+class EventFormatter:
+    """Turns events into records for a logger.
 
-    Numbers are named `loss` (`value`, where more is better), `loss averaged` and `lr`.
+    Numbers are named `loss` (`value`, if more is better), `loss averaged` and `lr`.
+
+    Args:
+        past: earlier events of a study that is continued. They tell at which rates its forks run.
     """
 
-    def __init__(self) -> None:
-        self.name = "loss"
-        self.schedules: dict[int, Schedule] = {}
+    def __init__(self, past: Iterable[Event] = ()) -> None:
+        self.state = StudyState.of(past)
 
-    def told(self, event: Event) -> list[Told]:
-        """What to write down of an event."""
+    def records(self, event: Event) -> list[LogRecord]:
+        """The records of the next event."""
+        with suppress(JournalError):  # the hook was added to a continued study without its past
+            self.state.append(event)
         match event:
-            case Created():
-                self.name = "loss" if event.settings.get("mode", "min") == "min" else "value"
-            case Proposed():
-                self.schedules[event.fork] = event.schedule
-            case Observed():
+            case Report() if event.failure is not None:
+                text = f"fork {event.fork} failed: {describe_failure(event.failure)}"
+                return [*self._numbers(event), LogRecord(event.stop, text=text)]
+            case Report():
                 return self._numbers(event)
-            case Failed():
-                return [*self._numbers(event), Told(event.step, words=f"fork {event.fork} failed: {event.reason}")]
             case Decided():
-                return [Told(event.step, words=reason) for reason in event.reasons]
-            case Cloned():
-                return [Told(event.step, words=f"fork {event.fork} begins as a clone of fork {event.parent}")]
+                return [LogRecord(event.step, text=text) for text in describe_all(event.reasons)]
             case Dropped():
-                return [Told(event.step, words=f"fork {event.fork} is dropped: {event.reason}")]
+                return [LogRecord(event.step, text=f"fork {event.fork} is dropped: {describe(event.reason)}")]
             case Finished():
-                who = f"fork {event.fork} won, at {event.value} ({event.of} weights)"
-                return [Told(event.step, words="nobody won" if event.fork is None else who)]
+                winner = f"fork {event.fork} won with value {event.value} ({event.weights} weights)"
+                return [LogRecord(event.step, text="no fork won" if event.fork is None else winner)]
             case _:
-                pass
-        return []
+                return []
 
-    def _numbers(self, event: "Observed | Failed") -> list[Told]:
-        schedule, found = self.schedules.get(event.fork), list[Told]()
-        for i, step in enumerate(event.steps):
-            rate = {} if schedule is None else {"lr": float(schedule(max(step - 1, 0)))}  # of the update that led here
-            named = {self.name if of == "raw" else f"{self.name} {of}": v[i] for of, v in event.values.items()}
+    def _numbers(self, report: Report) -> list[LogRecord]:
+        fork = self.state.forks.get(report.fork)
+        schedule = None if fork is None else self.state.latest_interval(fork).schedule
+        label = "loss" if self.state.settings.get("mode", "min") == "min" else "value"
+        records = list[LogRecord]()
+        for row, step in enumerate(report.steps):
+            rate = {} if schedule is None else {"lr": float(schedule(max(step - 1, 0)))}  # of the latest update
+            named = {label if of == "raw" else f"{label} {of}": column[row] for of, column in report.values.items()}
             numbers = {name: value for name, value in named.items() if math.isfinite(value)}
-            found.append(Told(step, event.fork, {**numbers, **rate}))
-        return found
+            records.append(LogRecord(step, report.fork, {**numbers, **rate}))
+        return records
 
 
 class Writer(ABC):
     """A logger, as far as it is needed here."""
 
     @abstractmethod
-    def write(self, told: Sequence[Told]) -> None:
-        """Write down what one event said."""
+    def write(self, records: Sequence[LogRecord]) -> None:
+        """Write the records of one event."""
 
     @abstractmethod
     def close(self) -> None:
@@ -93,16 +96,14 @@ class Log:
     """
 
     def __init__(self, writer: Writer, study: "str | Path | None" = None) -> None:
-        self.writer, self.teller = writer, Teller()
-        if study is not None and (Path(study) / "journal.jsonl").exists():
-            for event in Study.open(study).events:
-                self.teller.told(event)
+        exists = study is not None and (Path(study) / "journal.jsonl").exists()
+        self.writer, self.formatter = writer, EventFormatter(Study.open(study).events if exists and study else ())
 
     def __call__(self, event: Event) -> None:
-        """Write down what an event says."""
-        told = self.teller.told(event)
-        if told:
-            self.writer.write(told)
+        """Write an event to the logger."""
+        records = self.formatter.records(event)
+        if records:
+            self.writer.write(records)
         if isinstance(event, Finished):
             self.close()
 
@@ -122,25 +123,26 @@ def each(*hooks: OnEvent) -> OnEvent:
 
 
 def lines(write: Callable[[str], None] = print) -> OnEvent:
-    """Say what is decided, in words, as it is decided: for scripts and notebooks.
+    """Print decisions and failures as they come, for scripts and notebooks.
 
     Args:
-        write: told each line.
+        write: called with each line.
     """
-    teller = Teller()
+    formatter = EventFormatter()
 
-    def heard(event: Event) -> None:
-        if isinstance(event, Decided | Failed):
-            for told in teller.told(event):
-                if told.words:
-                    write(_dated(told))
+    def write_lines(event: Event) -> None:
+        records = formatter.records(event)
+        if isinstance(event, Decided | Report):
+            for record in records:
+                if record.text:
+                    write(_line(record))
 
-    return heard
+    return write_lines
 
 
-def _dated(told: Told) -> str:
-    """Words in a line, with their step."""
-    return f"step {told.step:,}: {told.words}"
+def _line(record: LogRecord) -> str:
+    """The text of a record, with its step."""
+    return f"step {record.step:,}: {record.text}"
 
 
 def tensorboard(folder: "str | Path", *, study: "str | Path | None" = None) -> Log:
@@ -170,15 +172,15 @@ class _TensorBoard(Writer):
 
         self.folder, self.make, self.open = folder, SummaryWriter, dict[str, SummaryWriter]()
 
-    def write(self, told: Sequence[Told]) -> None:
-        for line in told:
-            name = "decisions" if line.fork is None else f"fork {line.fork}"
+    def write(self, records: Sequence[LogRecord]) -> None:
+        for record in records:
+            name = "decisions" if record.fork is None else f"fork {record.fork}"
             if name not in self.open:
                 self.open[name] = self.make(str(self.folder / name))
-            if line.words:
-                self.open[name].add_text("decisions", line.words, line.step)  # pyright: ignore[reportUnknownMemberType]
-            for tag, value in line.numbers.items():
-                self.open[name].add_scalar(tag, value, line.step)  # pyright: ignore[reportUnknownMemberType]
+            if record.text:
+                self.open[name].add_text("decisions", record.text, record.step)  # pyright: ignore[reportUnknownMemberType]
+            for tag, value in record.numbers.items():
+                self.open[name].add_scalar(tag, value, record.step)  # pyright: ignore[reportUnknownMemberType]
         for writer in self.open.values():
             writer.flush()
 
@@ -198,16 +200,16 @@ class _MLflow(Writer):
         self.run = self.client.create_run(number, run_name=run_name).info.run_id
         self.decisions = list[str]()
 
-    def write(self, told: Sequence[Told]) -> None:
+    def write(self, records: Sequence[LogRecord]) -> None:
         now = int(time.time() * 1000)
         metrics = [
-            self.metric(f"fork {line.fork}/{tag}", value, now, line.step)
-            for line in told
-            for tag, value in line.numbers.items()
+            self.metric(f"fork {record.fork}/{tag}", value, now, record.step)
+            for record in records
+            for tag, value in record.numbers.items()
         ]
         for begin in range(0, len(metrics), 1000):  # as many as one call may hold
             self.client.log_batch(self.run, metrics=metrics[begin : begin + 1000])
-        self.decisions += [_dated(line) for line in told if line.words]
+        self.decisions += [_line(record) for record in records if record.text]
 
     def close(self) -> None:
         self.client.log_text(self.run, "\n".join(self.decisions), "decisions.txt")
@@ -222,15 +224,15 @@ class _WandB(Writer):
         self.run = wandb.init(**settings)
         self.named = set[str]()
 
-    def write(self, told: Sequence[Told]) -> None:
-        for line in told:
-            name = "decisions" if line.fork is None else f"fork {line.fork}"
+    def write(self, records: Sequence[LogRecord]) -> None:
+        for record in records:
+            name = "decisions" if record.fork is None else f"fork {record.fork}"
             if name not in self.named:  # forks go through the same steps in turn, which its own count does not allow
                 self.named.add(name)
                 self.run.define_metric(f"{name}/step")
                 self.run.define_metric(f"{name}/*", step_metric=f"{name}/step")
-            numbers = line.numbers if line.fork is not None else {"words": line.words}
-            self.run.log({f"{name}/step": line.step, **{f"{name}/{tag}": value for tag, value in numbers.items()}})
+            numbers = record.numbers if record.fork is not None else {"text": record.text}
+            self.run.log({f"{name}/step": record.step, **{f"{name}/{tag}": value for tag, value in numbers.items()}})
 
     def close(self) -> None:
         self.run.finish()

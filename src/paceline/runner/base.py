@@ -1,8 +1,7 @@
-"""What a runner is given and what it gives back."""
+"""What a runner is given, and what it gives back: intervals in, reports out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
-from paceline.traces import Schedule
-from paceline.traces.trace import is_sound, why_unsound
+from paceline.study import Checkpoints, Failure, Interval, Report
+from paceline.traces.trace import is_sound
 from paceline.training import Training, values_by_weights
 
 Factory = Callable[[], Training]
@@ -30,93 +29,77 @@ def by_task(make_training: Factories) -> tuple[Factory, ...]:
     return tuple(make_training)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One interval of one fork.
-
-    Args:
-        fork: its number.
-        origin: checkpoint to begin from.
-        target: checkpoint to leave behind.
-        stop: the step to train to.
-        schedule: the learning rate.
-        seed: start all randomness anew from this seed, for a clone; None goes on with the state's own.
-        start: the step of `origin`.
-        task: number of the task of a family.
-    """
-
-    fork: int
-    origin: Path
-    target: Path
-    stop: int
-    schedule: Schedule
-    seed: int | None
-    start: int = 0
-    task: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What an interval showed; `failure` is empty where it was finished."""
-
-    fork: int
-    steps: tuple[int, ...]
-    values: dict[str, tuple[float, ...]]
-    failure: str = ""
-
-
-class Noted:
-    """What an interval shows, as it goes on."""
+class ObservationBuffer:
+    """The observations of an interval, as they come in."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
         self._columns: dict[str, list[float]] = {}
 
-    def add(self, step: int, value: "float | dict[str, float]") -> str:
-        """Take an observation in; what is wrong with it, or nothing."""
-        values = values_by_weights(value)
+    def add(self, step: int, value: "float | dict[str, float]") -> Failure | None:
+        """Add an observation. A failure comes back if its value cannot be learnt from."""
+        values = {weights: float(number) for weights, number in values_by_weights(value).items()}
         self.steps.append(int(step))
-        for of, number in values.items():
-            self._columns.setdefault(of, []).append(float(number))
-        sound = is_sound(np.array([float(number) for number in values.values()])).all()
-        return "" if sound else why_unsound(step)  # further steps would be wasted
+        for weights, number in values.items():
+            self._columns.setdefault(weights, []).append(number)
+        observed = np.array(list(values.values()))
+        if is_sound(observed).all():
+            return None
+        return Failure("diverged" if np.isfinite(observed).all() else "not finite", step=int(step))
 
-    def report(self, fork: int, failure: str) -> Report:
-        """What it came to."""
-        return Report(fork, tuple(self.steps), {of: tuple(column) for of, column in self._columns.items()}, failure)
+    def report(self, interval: Interval, failure: Failure | None = None) -> Report:
+        """The report on the interval."""
+        values = {weights: tuple(column) for weights, column in self._columns.items()}
+        last = self.steps[-1] if self.steps else interval.start
+        stop = interval.stop if failure is None else last
+        return Report(interval.fork, interval.start, stop, tuple(self.steps), values, failure)
 
 
 class Runner(ABC):
-    """Runs the tasks of a round; reports come back in any order, each after its checkpoint is safe on disk.
+    """Trains the intervals of a round. Reports come back in any order, each after its checkpoint is safe.
 
-    `stopwatch` counts what it spends on "training" and on "checkpoint"; `on_step` is told (fork, step) as they go.
+    Attributes:
+        checkpoints: where states are kept; `attach` sets it.
+        stopwatch: counts the seconds spent on "training" and on "checkpoint".
+        on_step: called with (fork, step) at each observation.
     """
 
     reads_storage: ClassVar[bool] = False
 
     def __init__(self) -> None:
+        self.checkpoints, self.seed = Checkpoints(Path("checkpoints")), 0
         self.stopwatch = Stopwatch()
         self.on_step: Callable[[int, int], None] = _ignore
 
+    def attach(self, checkpoints: Checkpoints, seed: int) -> None:
+        """Work for a study: keep states there, and draw randomness from its seed."""
+        self.checkpoints, self.seed = checkpoints, seed
+
     @abstractmethod
-    def prepare(self, start: Path, task: int = 0) -> None:
+    def prepare(self, task: int = 0) -> None:
         """Write the state that every new run of a task begins from, unless it is there."""
 
     @abstractmethod
-    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
-        """Run all tasks."""
+    def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
+        """Train all intervals."""
 
-    def keep_only(self, needed: set[Path], folder: Path) -> None:
-        """Delete the checkpoints that nothing can begin from any more, and torn ones, from where they are kept."""
-        for path in folder.glob("*"):
+    def clone_seed(self, interval: Interval) -> int | None:
+        """The seed of a clone, which draws other random numbers than its parent; None if the fork just goes on."""
+        if interval.parent is None:
+            return None
+        return int(np.random.SeedSequence([self.seed, interval.fork, interval.start]).generate_state(1)[0])
+
+    def keep_only(self, needed: set[Path]) -> None:
+        """Delete all other checkpoints, torn ones too."""
+        for path in self.checkpoints.folder.glob("*"):
             if path.with_name(path.name.removesuffix(".tmp")) not in needed:
                 path.unlink(missing_ok=True)
 
-    def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do where checkpoints are in the folder
-        """Bring a checkpoint into the study's folder, where it is kept elsewhere."""
+    def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do if checkpoints are in the folder
+        """Bring a checkpoint into the study's folder, if it is kept elsewhere."""
 
     def close(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of what it holds."""
+        """Release what it holds."""
 
 
 def _ignore(fork: int, step: int) -> None: ...

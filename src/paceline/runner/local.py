@@ -1,17 +1,18 @@
-"""Forks in turn, in this process, on any device. One training serves all of them: a fork's state is its checkpoint."""
+"""Forks one after the other, in this process. One training serves all of them: a fork's state is its checkpoint."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
-from paceline.runner.said import in_words
+from paceline.runner.base import Factories, ObservationBuffer, Runner, by_task
+from paceline.runner.user_errors import failure_of
+from paceline.study import Failure, Interval, Report
 from paceline.training import Reseedable, Training, load_checkpoint, save_checkpoint
 
 
 class Local(Runner):
-    """Runs tasks one after the other.
+    """Trains intervals one after the other.
 
     Args:
         make_training: builds one run, called once; or one of each task of a family.
@@ -28,13 +29,14 @@ class Local(Runner):
     ) -> None:
         super().__init__()
         self._factories = by_task(make_training)
-        self.training, self._task = built(self._factories[0]), 0
+        self.training, self._task = build(self._factories[0]), 0
         self._others: dict[int, Training] = {}
         self._save_state, self._load_state = save, load
-        self._holds: Path | None = None
+        self._loaded: Path | None = None
 
-    def prepare(self, start: Path, task: int = 0) -> None:
+    def prepare(self, task: int = 0) -> None:
         """Keep the state of the untrained run."""
+        start = self.checkpoints.path(task, 0)
         if not start.exists():
             self.turn_to(task)
             self._save(start)
@@ -42,67 +44,72 @@ class Local(Runner):
     def turn_to(self, task: int) -> None:
         """Have the training of this task at hand."""
         if task != self._task:
-            self._others[self._task], self._holds = self.training, None
-            known = task in self._others
-            self.training = self._others.pop(task) if known else built(self._factories[task])
+            self._others[self._task], self._loaded = self.training, None
+            self.training = self._others.pop(task) if task in self._others else build(self._factories[task])
             self._task = task
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
-        """Run all tasks in turn."""
-        for task in tasks:
-            yield self._run(task)
+    def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
+        """Train all intervals in turn."""
+        for interval in intervals:
+            yield self._run(interval)
 
-    def _run(self, task: Task) -> Report:
-        going = self.interval(task)
+    def _run(self, interval: Interval) -> Report:
+        observed = self.train(interval)
         while True:
             try:
-                self.on_step(task.fork, next(going))
+                self.on_step(interval.fork, next(observed))
             except StopIteration as end:
                 return end.value
 
-    def interval(self, task: Task) -> Generator[int, None, Report]:
-        """Run one task, yielding the step of each observation; what it comes to is returned."""
-        noted = Noted()
+    def train(self, interval: Interval) -> Generator[int, None, Report]:
+        """Train one interval, yielding the step of each observation; the report is returned."""
+        observations = ObservationBuffer()
         try:
-            self._begin(task)
-            failure = yield from self._train(task, noted)
-            if not failure:
-                self._save(task.target)
-                self._holds = task.target
+            self._load(interval)
+            failure = yield from self._advance(interval, observations)
+            if failure is None:
+                target = self.checkpoints.target(interval)
+                self._save(target)
+                self._loaded = target
         except TrainingError:
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
-            failure = in_words(error)
-        return noted.report(task.fork, failure)
+            failure = failure_of(error)
+        return observations.report(interval, failure)
 
-    def _train(self, task: Task, noted: Noted) -> Generator[int, None, str]:
-        """Train and note what is observed; what went wrong, or nothing."""
+    def _advance(self, interval: Interval, observations: ObservationBuffer) -> Generator[int, None, Failure | None]:
+        """Train and collect observations; how it failed is returned, None if it did not."""
         with self.stopwatch.on("training"):
-            for step, value in self.training.advance(task.schedule, task.stop):
-                failure = noted.add(step, value)
-                if failure:
+            for step, value in self.training.advance(interval.schedule, interval.stop):
+                failure = observations.add(step, value)
+                if failure is not None:
                     return failure
-                yield noted.steps[-1]
-        if not noted.steps:
-            return f"the training yielded nothing up to step {task.stop:,}: it must yield (step, value) as it goes"
-        return ""
+                yield observations.steps[-1]
+        if observations.steps:
+            return None
+        return Failure(
+            "raised",
+            f"the training yielded nothing up to step {interval.stop:,}: it must yield (step, value) as it trains",
+        )
 
-    def _begin(self, task: Task) -> None:
-        """Put the training into the state that the task begins from."""
-        self.turn_to(task.task)
-        if task.origin != self._holds:
+    def _load(self, interval: Interval) -> None:
+        """Put the training into the state that the interval begins from."""
+        self.turn_to(interval.task)
+        origin = self.checkpoints.origin(interval)
+        if origin != self._loaded:
             with self.stopwatch.on("checkpoint"):
-                load_into(self.training.load_state_dict, self._load_state(task.origin), task.origin)
-        self._holds = None
-        if task.seed is not None and isinstance(self.training, Reseedable):
-            self.training.reseed(task.seed)
+                load_into(self.training.load_state_dict, self._load_state(origin), origin)
+        self._loaded = None
+        seed = self.clone_seed(interval)
+        if seed is not None and isinstance(self.training, Reseedable):
+            self.training.reseed(seed)
 
     def _save(self, target: Path) -> None:
         with self.stopwatch.on("checkpoint"):
             self._save_state(self.training.state_dict(), target)
 
 
-def built(make_training: Callable[[], Training]) -> Training:
+def build(make_training: Callable[[], Training]) -> Training:
     """The training that a factory makes, or what is wrong with it."""
     try:
         training = make_training()

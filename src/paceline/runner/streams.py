@@ -20,9 +20,10 @@ from typing import Any
 import torch
 
 from paceline.errors import InputError, PacelineError, TrainingError
-from paceline.runner.base import Factories, Noted, Report, Runner, Task, by_task
-from paceline.runner.local import Local, built, load_into
-from paceline.runner.said import in_words
+from paceline.runner.base import Factories, ObservationBuffer, Runner, by_task
+from paceline.runner.local import Local, build, load_into
+from paceline.runner.user_errors import failure_of
+from paceline.study import Checkpoints, Failure, Interval, Report
 from paceline.training import (
     CudaWorkStream,
     DeviceBatches,
@@ -41,12 +42,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Going:
-    """A task on its way in a slot."""
+    """An interval that is trained in a slot."""
 
-    task: Task
+    interval: Interval
     slot: RecordedTraining
-    noted: Noted = field(default_factory=Noted)
-    failure: str = ""
+    observations: ObservationBuffer = field(default_factory=ObservationBuffer)
+    failure: Failure | None = None
 
     @property
     def at_start(self) -> bool:
@@ -56,8 +57,8 @@ class _Going:
     @property
     def left(self) -> int:
         """Steps to the next observation; none where it is done or has failed."""
-        training, task = self.slot.training, self.task
-        return 0 if self.failure else training.next_observation(task.schedule, task.stop) - training.steps_done
+        training, interval = self.slot.training, self.interval
+        return 0 if self.failure else training.next_observation(interval.schedule, interval.stop) - training.steps_done
 
     def observe(self) -> None:
         """Queue an observation."""
@@ -68,7 +69,7 @@ class _Going:
         """Wait for the observation, and add it."""
         with self._failing():
             if not self.failure:
-                self.failure = self.noted.add(self.slot.training.steps_done, self.slot.values())
+                self.failure = self.observations.add(self.slot.training.steps_done, self.slot.values())
 
     @contextmanager
     def _failing(self) -> Generator[None]:
@@ -80,11 +81,11 @@ class _Going:
         except Exception as error:
             if "CUDA error" in str(error):
                 raise
-            self.failure = in_words(error)
+            self.failure = failure_of(error)
 
 
 class Streams(Runner):
-    """Runs tasks side by side on one GPU; where steps cannot be recorded, says why and goes on as `local`.
+    """Trains intervals side by side on one GPU; where steps cannot be recorded, says why and goes on as `local`.
 
     Args:
         make_training: builds one run, a `TorchTraining` on a GPU with `DeviceBatches`, once per fork at a time; or one
@@ -114,27 +115,34 @@ class Streams(Runner):
 
     # what the loop asks for
 
-    def prepare(self, start: Path, task: int = 0) -> None:
+    def attach(self, checkpoints: Checkpoints, seed: int) -> None:
+        """Work for a study, the runner that takes over included."""
+        super().attach(checkpoints, seed)
+        if self._local is not None:
+            self._local.attach(checkpoints, seed)
+
+    def prepare(self, task: int = 0) -> None:
         """Keep the state of the untrained run."""
+        start = self.checkpoints.path(task, 0)
         if start.exists():
             return
         if self._local is None:
             self._make_room(Counter([task]))
         if self._local is not None:
-            self._local.prepare(start, task)
+            self._local.prepare(task)
             return
         slot = self._slots[task][0]  # made just now: no run of this task has begun without a start
         with self.stopwatch.on("checkpoint"):
             save_checkpoint(slot.state_dict(), start)
         self._holds[start] = slot
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
-        """Run as many at a time as there is room for."""
-        waiting: list[Task] = list(tasks)
+    def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
+        """Train as many at a time as there is room for."""
+        waiting: list[Interval] = list(intervals)
         before = self._count
         while waiting:
             if self._local is None:
-                self._make_room(Counter(task.task for task in waiting))
+                self._make_room(Counter(interval.task for interval in waiting))
             if self._local is not None:
                 self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
                 yield from self._local.run(waiting)
@@ -143,8 +151,8 @@ class Streams(Runner):
                 before = self._count
                 logger.info(f"streams: {before} forks at a time, {_megabytes(self.bytes_per_fork)} of the GPU's memory")
             room = {task: list(slots) for task, slots in self._slots.items()}
-            going = [task for task in waiting if room.get(task.task) and room[task.task].pop()]
-            waiting = [task for task in waiting if task not in going]
+            going = [interval for interval in waiting if room.get(interval.task) and room[interval.task].pop()]
+            waiting = [interval for interval in waiting if interval not in going]
             yield from self._side_by_side(going)
 
     def close(self) -> None:
@@ -170,6 +178,7 @@ class Streams(Runner):
                 warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
                 self._let_go()
                 self._local = Local(self._factories)
+                self._local.attach(self.checkpoints, self.seed)
                 return
             except torch.OutOfMemoryError as error:
                 if not self._evict(wanted):
@@ -200,7 +209,7 @@ class Streams(Runner):
 
     def _add_slot(self, task: int) -> None:
         with self._as_the_first(task):
-            training, batches = check_recordable(built(self._factories[task]))
+            training, batches = check_recordable(build(self._factories[task]))
         device, others = batches.device, self._slots.setdefault(task, [])
         if self._make_stream is CudaWorkStream and device.type != "cuda":
             raise NotRecordableError(f"the model is on the {device}, which is no GPU")
@@ -236,15 +245,15 @@ class Streams(Runner):
 
     # a round
 
-    def _side_by_side(self, tasks: Sequence[Task]) -> Iterator[Report]:
+    def _side_by_side(self, intervals: Sequence[Interval]) -> Iterator[Report]:
         with self.stopwatch.on("checkpoint"):
-            going = self._begun(tasks)
+            going = self._begun(intervals)
         self._holds.clear()
         self._observe([one for one in going if one.at_start])
         while any(one.left for one in going):
             self._to_next_observation([one for one in going if one.left])
         saved = {self._writers.submit(self._saved, one): one for one in going if not one.failure}
-        yield from (one.noted.report(one.task.fork, one.failure) for one in going if one.failure)
+        yield from (one.observations.report(one.interval, one.failure) for one in going if one.failure)
         finished = as_completed(saved)
         while True:
             with self.stopwatch.on("checkpoint"):
@@ -252,8 +261,9 @@ class Streams(Runner):
             if future is None:
                 return
             future.result()
-            self._holds[saved[future].task.target] = saved[future].slot
-            yield saved[future].noted.report(saved[future].task.fork, "")
+            one = saved[future]
+            self._holds[self.checkpoints.target(one.interval)] = one.slot
+            yield one.observations.report(one.interval)
 
     def _to_next_observation(self, going: list[_Going]) -> None:
         """A replay of each in turn; then all are observed, and read once."""
@@ -273,29 +283,29 @@ class Streams(Runner):
                 one.observe()
             for one in going:
                 one.note()
-                self.on_step(one.task.fork, one.slot.training.steps_done)
+                self.on_step(one.interval.fork, one.slot.training.steps_done)
 
-    def _begun(self, tasks: Sequence[Task]) -> list[_Going]:
-        """Put a slot into the state that each task begins from: one that is there already, a clone, or from disk."""
+    def _begun(self, intervals: Sequence[Interval]) -> list[_Going]:
+        """Put a slot into the state that each interval begins from: it is there already, a clone, or from disk."""
         free = {task: list(slots) for task, slots in self._slots.items()}
         placed = dict[int, RecordedTraining]()
-        for task in tasks:  # a slot that holds the state stays what it is for the first that goes on from it
-            holder = self._holds.get(task.origin)
-            if holder in free[task.task]:
-                free[task.task].remove(holder)
-                placed[task.fork] = holder
-        for task in tasks:
-            if task.fork not in placed:
-                rest = free[task.task]
-                slot = placed[task.fork] = next((s for s in rest if s not in self._holds.values()), rest[0])
+        for interval in intervals:  # a slot that holds the state stays as it is for the first that goes on from it
+            holder = self._holds.get(self.checkpoints.origin(interval))
+            if holder in free[interval.task]:
+                free[interval.task].remove(holder)
+                placed[interval.fork] = holder
+        for interval in intervals:
+            if interval.fork not in placed:
+                rest = free[interval.task]
+                slot = placed[interval.fork] = next((s for s in rest if s not in self._holds.values()), rest[0])
                 rest.remove(slot)
-                self._put(slot, task.origin)
-        for task in tasks:
-            slot = placed[task.fork]
-            if task.seed is not None:
-                slot.reseed(task.seed)
-            slot.begin(task.schedule)
-        return [_Going(task, placed[task.fork]) for task in tasks]
+                self._put(slot, self.checkpoints.origin(interval))
+        for interval in intervals:
+            slot, seed = placed[interval.fork], self.clone_seed(interval)
+            if seed is not None:
+                slot.reseed(seed)
+            slot.begin(interval.schedule)
+        return [_Going(interval, placed[interval.fork]) for interval in intervals]
 
     def _put(self, slot: RecordedTraining, origin: Path) -> None:
         holder = self._holds.get(origin)
@@ -306,7 +316,7 @@ class Streams(Runner):
             load_into(slot.load_state_dict, load_checkpoint(origin), origin)
 
     def _saved(self, one: _Going) -> None:
-        save_checkpoint(one.slot.state_dict(), one.task.target)
+        save_checkpoint(one.slot.state_dict(), self.checkpoints.target(one.interval))
 
 
 def _share_data(batches: DeviceBatches, first: DeviceBatches) -> None:

@@ -1,6 +1,6 @@
 """What to try: strategies are functions of the history, without state, files or clocks."""
 
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
 from paceline.strategy.choose import Blind, ByModel
 from paceline.strategy.dynamic import Dynamic
@@ -20,13 +20,13 @@ __all__ = [
     "Fork",
     "Goal",
     "History",
+    "Interval",
     "MultiTask",
     "NewTask",
     "Order",
     "Plan",
     "PopulationBasedBandits",
     "PopulationBasedTraining",
-    "Proposal",
     "Rung",
     "SinglePace",
     "SingleRun",

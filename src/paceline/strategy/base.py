@@ -5,13 +5,14 @@ history gives the same decision, which is what makes a study continue after a cr
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.study import Failure, Interval, Reason, as_reason
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
 
 
@@ -46,29 +47,23 @@ class Goal:
             raise InputError(f"seed must not be negative, got {self.seed}: pass 0, 1, 2, ...")
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Run `fork` from step `start` to step `stop` at the rates of `schedule`.
-
-    A `parent` means: begin as a clone of that fork's state at `start`. Without one the fork goes on, or begins anew.
-    `task` is the number of its task in a family.
-    """
-
-    fork: int
-    parent: int | None
-    start: int
-    stop: int
-    schedule: Schedule
-    round: int
-    task: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
-    """One fork so far: its schedule, what it observed itself, and whether it lives.
+    """One fork so far: its schedule, what was observed of it, and whether it may go on.
 
-    `trace` is of the weights the objective reads, `raw` of raw weights where these were observed. `last` holds its last
-    values, raw and averaged, and `closing` the means of its last five. `began` is where its last stretch was begun.
+    Args:
+        id: its number.
+        parent: the fork it was cloned from.
+        start: the step at which it was cloned, or 0.
+        schedule: its learning rate from step 0 of the run to the end of its latest interval.
+        trace: what was observed, of the weights that the objective reads.
+        raw: what was observed of raw weights; `trace` if these are the same, or were not observed.
+        last_values: the values at the end of its latest report, by weights.
+        final_means: means of the last five values of that report, by weights.
+        alive: whether it may go on.
+        failure: how it failed.
+        task: number of its task in a family.
+        interval_start: the step at which its latest interval begins.
     """
 
     id: int
@@ -77,29 +72,30 @@ class Fork:
     schedule: Schedule
     trace: Trace | None = None
     raw: Trace | None = None
-    last: dict[str, float] = field(default_factory=dict[str, float])
-    closing: dict[str, float] = field(default_factory=dict[str, float])
+    last_values: dict[str, float] = field(default_factory=dict[str, float])
+    final_means: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True
-    failure: str = ""
+    failure: Failure | None = None
     task: int = 0
-    began: int = 0
+    interval_start: int = 0
 
     @property
     def multiplier(self) -> float:
-        """The multiplier (the rate, on a constant base) it runs at now."""
+        """The multiplier of the base that it runs at now; the rate itself if the base is constant."""
         return float(self.schedule.multipliers[-1])
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Fork and step of the state that its last stretch began from; (m, 0) is where runs of task m begin."""
-        if self.began == 0:
+        """Fork and step of the state that its latest interval begins from; (m, 0) is where runs of task m begin."""
+        if self.interval_start == 0:
             return self.task, 0
-        return (self.parent if self.parent is not None and self.began == self.start else self.id), self.began
+        is_first = self.parent is not None and self.interval_start == self.start
+        return (self.parent if is_first and self.parent is not None else self.id), self.interval_start
 
     @property
-    def final(self) -> float:
-        """What it is judged by at the end: of raw weights where they were observed, since people keep these."""
-        return self.closing.get("raw", self.recent())
+    def final_value(self) -> float:
+        """What it is judged by at the end: the value of raw weights if observed, since these are what people keep."""
+        return self.final_means.get("raw", self.recent())
 
     def recent(self, share: float = 0.0) -> float:
         """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""
@@ -141,15 +137,10 @@ class History:
 
     def fork(self, number: int) -> Fork:
         """The fork of this number."""
-        known = {fork.id: fork for fork in self.forks}
-        if number not in known:
-            raise InputError(f"expected one of the forks {sorted(known)}, got {number}")
-        return known[number]
-
-    def with_fork(self, fork: Fork) -> "History":
-        """The history with a fork added, or replaced by its number."""
-        others = [known for known in self.forks if known.id != fork.id]
-        return replace(self, forks=tuple(sorted([*others, fork], key=lambda known: known.id)))
+        by_number = {fork.id: fork for fork in self.forks}
+        if number not in by_number:
+            raise InputError(f"expected one of the forks {sorted(by_number)}, got {number}")
+        return by_number[number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,18 +148,22 @@ class Decision:
     """What to do next.
 
     Args:
-        proposals: what to run; none means the study is over.
-        drops: forks that will not go on, with the reason.
-        winner: the fork that won, where the study is over.
-        reasons: in words.
-        details: what a view needs (docs/journal.md).
+        intervals: what to train; none means that the study is over.
+        drops: forks that will not go on, each with the reason.
+        winner: the fork that won, if the study is over.
+        reasons: why, most important first. A plain sentence is turned into a `Reason`.
+        details: numbers for views (docs/journal.md).
     """
 
-    proposals: tuple[Proposal, ...] = ()
-    drops: tuple[tuple[int, str], ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    drops: tuple[tuple[int, Reason], ...] = ()
     winner: int | None = None
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reasons", tuple(as_reason(reason) for reason in self.reasons))
+        object.__setattr__(self, "drops", tuple((fork, as_reason(reason)) for fork, reason in self.drops))
 
 
 class Strategy(ABC):
@@ -182,7 +177,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def propose(self, history: History) -> Decision:
-        """The next decision, given everything so far; called when every open proposal has been reported on."""
+        """The next decision, given everything so far. It is called when every interval has been reported on."""
 
     @abstractmethod
     def total_steps(self, goal: Goal) -> int:

@@ -18,6 +18,7 @@ from paceline.model import FailureModel, TraceModel
 from paceline.model.links import link_of
 from paceline.strategy.base import Fork, Goal, History
 from paceline.strategy.guards import Guard, Situation
+from paceline.study import Reason, because
 from paceline.traces.segments import ClockName
 
 CANDIDATES = 121
@@ -28,7 +29,7 @@ class Choice:
     """A rate, why, and what a view needs to show it."""
 
     rate: float
-    reason: str
+    reason: Reason
     details: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -110,7 +111,7 @@ class Blind(Chooser):
         taken = np.array([*others, parent.multiplier])
         free = [rate for rate in rates if np.abs(np.log10(rate / taken)).min() > 0.05]
         rate = float(free[0] if free else rates[0])
-        return Choice(rate, f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}")
+        return Choice(rate, because("factor", factor=rate / parent.multiplier, fork=parent.id))
 
     def _side(self, history: History, parent: Fork) -> int:
         """1 for up, -1 for down: away from its last challenger, which lost; or on in its own direction."""
@@ -172,7 +173,7 @@ class ByModel(Chooser):
         """Maximise the quantile over the admitted candidates."""
         if knowledge.model is None or parent.trace is None:
             blind = Blind().choose(knowledge, parent, stop, alpha, others, guards)
-            return replace(blind, reason=f"{blind.reason}, since there is no model yet")
+            return replace(blind, reason=because("no model", instead=blind.reason))
         goal, value = knowledge.history.goal, parent.recent()
         rates = candidates(goal, parent)
         situation = Situation(parent.multiplier, value, tuple(others), alpha, knowledge.model, knowledge.failures)
@@ -191,6 +192,5 @@ class ByModel(Chooser):
         if knowledge.failures is not None:
             probability = knowledge.failures.probability(knowledge.model.failure_inputs(value, rates))
             details["p_fail"] = {"rates": rates, "probability": probability}
-        score_text = f"its {alpha:.2g}-quantile at step {stop:,}, {quantile[best]:.4g}"
-        reason = f"{score_text}, is the best of {int(allowed.sum())} admitted rates"
+        reason = because("best quantile", alpha=alpha, step=stop, value=quantile[best], candidates=int(allowed.sum()))
         return Choice(float(rates[best]), reason, details)

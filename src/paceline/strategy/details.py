@@ -14,18 +14,24 @@ from paceline.model.failure import FailureModel
 from paceline.model.law import LawModel
 from paceline.model.linalg import tensor
 from paceline.model.paths import latent_input
-from paceline.strategy.base import History, Proposal
+from paceline.strategy.base import History
+from paceline.study import Interval
 
 QUANTILES, DRAWS, POINTS = (0.05, 0.5, 0.95), 200, 5
 VALUES, RATES = 12, 24
 
 
 def forecasts(
-    model: "TraceModel | LawModel", history: History, proposals: Sequence[Proposal], *, to_the_end: bool = False
+    model: "TraceModel | LawModel",
+    history: History,
+    intervals: Sequence[Interval],
+    *,
+    weights: str,
+    to_the_end: bool = False,
 ) -> list[dict[str, Any]]:
     """The 90 % band of each proposal's trace, at a handful of steps up to the next decision, or of raw values to T."""
     bands = list[dict[str, Any]]()
-    for p in proposals:
+    for p in intervals:
         before = history.fork(p.fork if p.parent is None else p.parent)
         past, stop = (before.raw, history.goal.steps) if to_the_end else (before.trace, p.stop)
         if past is None:
@@ -34,7 +40,8 @@ def forecasts(
         random = torch.Generator().manual_seed(p.fork)
         ahead = model.forecast(p.schedule, steps[steps > past.last_step], start=past, draws=DRAWS, generator=random)
         low, median, high = np.quantile(ahead.draws, QUANTILES, axis=0)
-        bands.append({"fork": p.fork, "steps": ahead.steps, "low": low, "median": median, "high": high})
+        band = {"steps": ahead.steps, "low": low, "median": median, "high": high}
+        bands.append({"fork": p.fork, "weights": weights, **band})
     return bands
 
 

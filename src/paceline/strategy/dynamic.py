@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
+from paceline.study import Interval, Reason, because
 from paceline.traces import Constant, Objective, Schedule, Shape
 from paceline.traces.objective import Of, Transform
 from paceline.traces.shapes import HOLD_THEN_DECAY
@@ -34,12 +35,13 @@ class Dynamic(Strategy):
         chooser: how a clone gets its rate.
         guards: which rates it may choose from.
         alphas: orders of the quantiles that clones maximise, in turn.
-        of: which value is read, "raw" or "averaged".
+        weights: whose value is read, "raw" or "averaged".
         transform: on which scale the value is modelled.
         smooth: share of an interval's last observations that a fork's value is the mean of; 0 takes the last one.
-        first: the rates of the first forks; by default on a grid.
+        initial_rates: the rates of the first forks; by default on a grid.
         centred: the grid of first rates at the middles of equal parts of the bounds, not from bound to bound.
-        look: "now" judges forks by where they stand; "final" lets the law's forecast of their end overrule that.
+        judge_by: "now" judges forks by their latest values; "final" lets the law's forecast of their final value
+            overrule that.
         max_change: largest change of a rate, in decades, that the law may choose.
     """
 
@@ -48,22 +50,25 @@ class Dynamic(Strategy):
     chooser: Chooser
     guards: tuple[Guard, ...]
     alphas: tuple[float, ...]
-    of: Of = "averaged"
+    weights: Of = "averaged"
     transform: Transform = "log"
     smooth: float = 0.0
-    first: tuple[float, ...] = ()
+    initial_rates: tuple[float, ...] = ()
     centred: bool = True
-    look: str = "now"
+    judge_by: str = "now"
     max_change: float = 0.45
 
     def __post_init__(self) -> None:
-        if self.first and len(self.first) != self.plan.first:
-            raise InputError(f"first must name {self.plan.first} rates, one per fork, got {len(self.first)}")
+        if self.initial_rates and len(self.initial_rates) != self.plan.first:
+            raise InputError(
+                f"initial_rates must name {self.plan.first} rates, one per fork, got {len(self.initial_rates)}"
+            )
         if not self.alphas or not all(0 < alpha < 1 for alpha in self.alphas):
             raise InputError(f"alphas must be quantile orders in (0, 1), got {self.alphas}")
-        if self.look not in ("now", "final"):
+        if self.judge_by not in ("now", "final"):
             raise InputError(
-                f'look must be "now" or "final", got {self.look!r}: judge forks now, or by their forecast end'
+                f'judge_by must be "now" or "final", got {self.judge_by!r}: judge forks by their latest values, or by '
+                "the forecast of their final ones"
             )
 
     @classmethod
@@ -76,7 +81,7 @@ class Dynamic(Strategy):
         max_change: float = 1.0,
         link: str = "linear",
         order: int = 1,
-        first: Sequence[float] = (),
+        initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
         """Algorithm 1 of the paper, complete; `keep_each` lets every run go on with a new rate (no duplication)."""
         plan = kept_plan(forks, intervals) if keep_each else greedy_plan(forks, intervals)
@@ -87,9 +92,9 @@ class Dynamic(Strategy):
             chooser=ByModel(link=link, order=order),
             guards=(MaxChange(max_change), FailureGuard()),
             alphas=alphas,
-            of="raw",
+            weights="raw",
             transform="identity",
-            first=tuple(first),
+            initial_rates=tuple(initial_rates),
             centred=False,
         )
 
@@ -100,13 +105,13 @@ class Dynamic(Strategy):
         cost: float = 2.3,
         forks: int | None = None,
         base: Shape | None = None,
-        look: str | None = None,
+        judge_by: str | None = None,
         max_change: float = 0.45,
-        first: Sequence[float] = (),
+        initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
         """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
 
-        `look="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
+        `judge_by="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
         decision then takes a second or two. It is the default where one fork is left in the end, which
         nothing else corrects, and at costs of 4 and more, where enough forks go on to see that it is wrong.
         `max_change`, in decades, restricts the rates that it may choose.
@@ -114,24 +119,24 @@ class Dynamic(Strategy):
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
         plan = horizon_plan(cost) if forks is None else side_by_side(forks)
-        if look is None:
+        if judge_by is None:
             alone, wide = bool(plan.rungs) and plan.rungs[-1].forks == 1, forks is None and cost >= 4
-            look = "final" if alone or wide else "now"
+            judge_by = "final" if alone or wide else "now"
         return cls(
-            plan=with_looks(plan) if look == "final" else plan,
+            plan=with_looks(plan) if judge_by == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
             chooser=Blind(),
             guards=(MaxChange(max_change), MinSeparation(), FailureGuard()),  # read only by choosers that use a model
             alphas=(0.5, 0.9),
             smooth=0.34,
-            first=tuple(first),
-            look=look,
+            initial_rates=tuple(initial_rates),
+            judge_by=judge_by,
             max_change=max_change,
         )
 
     def objective(self, objective: Objective) -> Objective:
         """The user's objective, read at the weights and on the scale this strategy wants."""
-        return Objective(objective.mode, self.transform, self.of)
+        return Objective(objective.mode, self.transform, self.weights)
 
     def total_steps(self, goal: Goal) -> int:
         """The plan's cost in steps; a single run may repeat an interval that failed, if only one."""
@@ -148,7 +153,16 @@ class Dynamic(Strategy):
             "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
             **{
                 name: getattr(self, name)
-                for name in ("alphas", "of", "transform", "smooth", "first", "centred", "look", "max_change")
+                for name in (
+                    "alphas",
+                    "weights",
+                    "transform",
+                    "smooth",
+                    "initial_rates",
+                    "centred",
+                    "judge_by",
+                    "max_change",
+                )
             },
         }
 
@@ -163,38 +177,39 @@ class Dynamic(Strategy):
         ranked = history.ranked(self.smooth)
         borders = self.plan.borders(history.goal.steps)
         if history.round >= len(borders) - 1:
-            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
-            return Decision(
-                winner=best.id, reasons=(f"fork {best.id} ended best, at {best.final:.6g} over its last observations",)
-            )
+            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final_value, -fork.id))
+            return Decision(winner=best.id, reasons=(because("ended best", fork=best.id, value=best.final_value),))
         return self._at_rung(history, ranked, self.plan.rungs[history.round - 1], borders)
 
     def _start(self, goal: Goal) -> Decision:
         """First rates on a grid, or the user's own."""
         stop = self.plan.borders(goal.steps)[1]
         n = self.plan.first
-        if self.first:
-            rates, (low, high) = np.array(self.first), (goal.lr_range.low, goal.lr_range.high)
+        if self.initial_rates:
+            rates, (low, high) = np.array(self.initial_rates), (goal.lr_range.low, goal.lr_range.high)
             if rates.min() < low * (1 - 1e-9) or rates.max() > high * (1 + 1e-9):
-                raise InputError(f"first rates must lie within the bounds {low:g} to {high:g}, got {self.first}")
+                raise InputError(
+                    f"initial_rates must lie within the bounds {low:g} to {high:g}, got {self.initial_rates}"
+                )
         elif self.centred or n == 1:
             rates = goal.lr_range.from_unit((np.arange(n) + 0.5) / n)
         else:
             rates = goal.lr_range.from_unit(np.linspace(0.0, 1.0, n))
-        proposals = tuple(
-            Proposal(i, None, 0, stop, Schedule([rate], [0, stop], goal.steps, self.base), 1)
+        intervals = tuple(
+            Interval(i, None, 0, stop, Schedule([rate], [0, stop], goal.steps, self.base), 1)
             for i, rate in enumerate(rates)
         )
-        listed = ", ".join(f"{rate:.3g}" for rate in rates)
-        return Decision(proposals, reasons=(f"{n} forks start at {listed}",))
+        return Decision(intervals, reasons=(because("start", rates=rates.tolist()),))
 
     def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
         """Who goes on, who becomes a clone of the best, who is dropped."""
         step, stop = borders[history.round], borders[history.round + 1]
-        outlook = self._outlook(history) if self.look == "final" and rung.at >= SPEAKS else None
+        outlook = self._outlook(history) if self.judge_by == "final" and rung.at >= SPEAKS else None
         # nothing else corrects a last fork, so there the law is heard in any case
-        doubt = outlook.doubt(ranked[0], self.smooth) if outlook is not None and rung.forks > 1 else ""
-        outlook = None if doubt else outlook
+        contradiction = (
+            outlook.contradiction(ranked[0], self.smooth) if outlook is not None and rung.forks > 1 else None
+        )
+        outlook = None if contradiction else outlook
         going = rung.forks - rung.clones
         if outlook is not None:  # one place is the law's; the leader's where there is only that one
             ranked = outlook.ranked(ranked, min(1, going - 1))
@@ -204,12 +219,12 @@ class Dynamic(Strategy):
         clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
         knowledge = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
         builder = _Round(history, step, stop, knowledge, self, outlook)
-        builder.reasons += [doubt] if doubt else []
+        builder.reasons += [contradiction] if contradiction else []
         for fork in kept:
             if outlook is not None and rung.forks == 1 and rung.at >= SPEAKS_ALONE:
                 builder.reconsider(fork)
             elif self._retunes(rung):
-                builder.retune(fork, self.alphas[len(builder.proposals) % len(self.alphas)])
+                builder.retune(fork, self.alphas[len(builder.intervals) % len(self.alphas)])
             else:
                 builder.go_on(fork)
         if not clones and rung.forks > 1 and self.plan.edge and not self._retunes(rung):
@@ -257,8 +272,8 @@ class _Round:
     ) -> None:
         self.history, self.start, self.stop, self.knowledge, self.strategy = history, start, stop, knowledge, strategy
         self.outlook = outlook
-        self.proposals: list[Proposal] = []
-        self.reasons: list[str] = []
+        self.intervals: list[Interval] = []
+        self.reasons: list[Reason] = []
         self.details: dict[str, Any] = {}
         self.fresh = max(fork.id for fork in history.forks) + 1
 
@@ -277,15 +292,13 @@ class _Round:
 
     def _go_on_at(self, fork: Fork, choice: Choice) -> None:
         self._propose(fork.id, None, fork, choice.rate, choice)
-        self.reasons.append(f"fork {fork.id} goes on at {choice.rate:.3g}: {choice.reason}")
+        self.reasons.append(because("new rate", fork=fork.id, rate=choice.rate, why=choice.reason))
 
     def clone(self, parent: Fork, alpha: float) -> None:
         """A new fork begins where `parent` stands, at a rate of its own."""
         choice = self._choose(parent, alpha)
         self._propose(self.fresh, parent.id, parent, choice.rate, choice)
-        self.reasons.append(
-            f"fork {self.fresh} begins as a clone of fork {parent.id} at {choice.rate:.3g}: {choice.reason}"
-        )
+        self.reasons.append(because("clone", fork=self.fresh, parent=parent.id, rate=choice.rate, why=choice.reason))
         self.fresh += 1
 
     def edge(self, best: Fork, kept: list[Fork], decades: float) -> None:
@@ -296,49 +309,51 @@ class _Round:
         rate = float(np.clip(best.multiplier * 10.0 ** (side * decades), bounds.low, bounds.high))
         if side == 0 or abs(np.log10(rate / best.multiplier)) < 0.1 or len(kept) < 2:
             return
-        lost = next(p for p in reversed(self.proposals) if p.fork != best.id)
-        self.proposals.remove(lost)
+        lost = next(p for p in reversed(self.intervals) if p.fork != best.id)
+        self.intervals.remove(lost)
         self._propose(self.fresh, best.id, best, rate)
         edge = "highest" if side > 0 else "lowest"
-        self.reasons.append(
-            f"fork {best.id} is best at the {edge} rate tried: fork {self.fresh} looks further out, at {rate:.3g}"
-        )
+        self.reasons.append(because("edge", fork=best.id, clone=self.fresh, edge=edge, rate=rate))
         self.fresh += 1
 
     def decision(self, ranked: list[Fork], smooth: float) -> Decision:
         """All of it, with who is dropped."""
-        going, heirs = {p.fork for p in self.proposals}, {p.parent: p.fork for p in self.proposals}
-        behind = {fork.id: f"its value {fork.recent(smooth):.6g} is behind" for fork in ranked if fork.id not in going}
-        led = {number: f"fork {heirs[number]} goes on from it" for number in behind if number in heirs}
-        drops = tuple({**behind, **led}.items())
-        values = ", ".join(f"{fork.id}: {fork.recent(smooth):.5g}" for fork in ranked)
-        self.details["ranking"] = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
+        going, heirs = {p.fork for p in self.intervals}, {p.parent: p.fork for p in self.intervals}
+        behind = {fork.id: because("behind", value=fork.recent(smooth)) for fork in ranked if fork.id not in going}
+        cloned = {number: because("cloned", clone=heirs[number]) for number in behind if number in heirs}
+        drops = tuple({**behind, **cloned}.items())
+        ranking = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
+        self.details["ranking"] = ranking
         if self.knowledge is not None and self.knowledge.model is not None:
-            self.details["forecast"] = forecasts(self.knowledge.model, self.history, self.proposals)
+            self.details["forecast"] = forecasts(
+                self.knowledge.model, self.history, self.intervals, weights=self.history.goal.objective.of
+            )
             now = [fork.recent() for fork in ranked]
             self.details["surface"] = surface(self.knowledge.model, self.knowledge.failures, now=now)
         if self.outlook is not None:
-            self.details["forecast"] = forecasts(self.outlook.model, self.history, self.proposals, to_the_end=True)
+            self.details["forecast"] = forecasts(
+                self.outlook.model, self.history, self.intervals, weights="raw", to_the_end=True
+            )
         return Decision(
-            tuple(self.proposals),
+            tuple(self.intervals),
             drops,
             None,
-            (f"at step {self.start:,}, best first: {values}", *self.reasons),
+            (because("ranking", step=self.start, ranking=ranking), *self.reasons),
             rounded(self.details),
         )
 
     def _choose(self, parent: Fork, alpha: float) -> Choice:
         assert self.knowledge is not None
         strategy = self.strategy
-        others = [p.schedule.multipliers[-1] for p in self.proposals]
+        others = [p.schedule.multipliers[-1] for p in self.intervals]
         choice = strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
-        untouched = sum(p.parent is None for p in self.proposals)
-        if self.outlook is None or untouched < len(self.proposals):  # of several clones the first is the law's
+        untouched = sum(p.parent is None for p in self.intervals)
+        if self.outlook is None or untouched < len(self.intervals):  # of several clones the first is the law's
             return choice
         return self.outlook.challenger(parent, choice, others, untouched, strategy.max_change)
 
     def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
         schedule = past.schedule.extend(rate, self.stop)
-        self.proposals.append(Proposal(fork, parent, self.start, self.stop, schedule, self.history.round + 1))
+        self.intervals.append(Interval(fork, parent, self.start, self.stop, schedule, self.history.round + 1))
         for name, value in (choice.details if choice else {}).items():
             self.details.setdefault(name, []).append({"fork": fork, **value})

@@ -17,6 +17,7 @@ from paceline.model.law import LawModel
 from paceline.strategy.base import Fork, History
 from paceline.strategy.choose import Choice
 from paceline.strategy.plan import CHALLENGES, Plan, Rung
+from paceline.study import Reason, because
 
 SPEAKS, SPEAKS_ALONE = 0.3, 0.45  # shares of a run from which on challengers, and a last fork, follow the law
 # share of the draws that have to agree to change a last fork's rate, that of the one challenger, of one of several,
@@ -47,8 +48,8 @@ class Outlook:
         ahead = [fork.schedule.extend(rate, self.history.goal.steps) for rate in rates]
         return self.history.goal.objective.sign * self.model.final(ahead, start=fork.raw)
 
-    def doubt(self, leader: Fork, share: float) -> str:
-        """Why the law is not to be believed, in words; nothing where it may be.
+    def contradiction(self, leader: Fork, share: float) -> Reason | None:
+        """Why the forecast is not used: it contradicts what has been observed. None if it does not.
 
         The weights' average shows at once most of what a falling rate will show at the end. A law by which the leader,
         annealed, ends worse than the average stands now has not understood the run.
@@ -56,8 +57,8 @@ class Outlook:
         end = float(np.median(self.finals(leader, [leader.multiplier])))
         sign, stands = self.history.goal.objective.sign, leader.recent(share)
         if end > sign * stands:
-            return ""
-        return f"the law is not heard: fork {leader.id} would end at {sign * end:.4g}, and stands at {stands:.4g} now"
+            return None
+        return because("contradiction", fork=leader.id, forecast=sign * end, now=stands)
 
     def ranked(self, forks: Sequence[Fork], place: int) -> list[Fork]:
         """Forks in their order, but at `place` or before it the one that ends best, where the law is sure of that."""
@@ -87,7 +88,9 @@ class Outlook:
 
     def going_on(self, fork: Fork, decades: float) -> Choice:
         """The rate of a last fork: its own, unless the law is sure of another."""
-        return self._best(fork, Choice(fork.multiplier, "as before"), self._candidates(fork, decades), SURE_ALONE)
+        return self._best(
+            fork, Choice(fork.multiplier, because("as before")), self._candidates(fork, decades), SURE_ALONE
+        )
 
     def _candidates(self, parent: Fork, decades: float) -> Float[np.ndarray, "rates"]:
         """Rates around the parent's, up to the highest that lasted for a while."""
@@ -109,11 +112,12 @@ class Outlook:
         best = int(np.argmax(np.median(gain, axis=0)))
         sure = float(np.mean(gain[:, best] > 0))
         if sure < enough:
-            return replace(otherwise, reason=f"{otherwise.reason}; the law is not sure of better")
+            return replace(otherwise, reason=because("unsure", instead=otherwise.reason))
         rate = float(rates[best])
-        times = f"{rate / parent.multiplier:.2f} times the rate of fork {parent.id}"
+        factor = rate / parent.multiplier
         return Choice(
-            rate, f"{times}; the law is {100 * sure:.0f} % sure that it ends better than {otherwise.rate:.3g}"
+            rate,
+            because("ends better", factor=factor, fork=parent.id, probability=sure, otherwise=otherwise.rate),
         )
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from paceline.strategy.base import Decision, Fork, History, Proposal
+from paceline.strategy.base import Decision, Fork, History
+from paceline.study import Interval, because
 from paceline.traces import Schedule
-from paceline.traces.trace import NOT_FINITE, why_unsound
 
 TIMES, DECADES = 3, 0.3
 PER_PROPOSAL = {"forecast", "candidates", "p_fail"}  # details that speak of one proposal each
@@ -34,7 +34,7 @@ def with_rollback(history: History, total_steps: int, decide: Callable[[History]
     if not history.alive:
         return _go_back(history, times, left)
     decision = decide(replace(history, round=stages))
-    return _cut_down(decision, history, left) if times and decision.proposals else decision
+    return _cut_down(decision, history, left) if times and decision.intervals else decision
 
 
 def spent(history: History) -> int:
@@ -64,32 +64,31 @@ def _go_back(history: History, times: int, left: int) -> Decision:
     if times < TIMES and affordable and rate < 0.99 * lowest and alone:
         fork = max(fork.id for fork in history.forks) + 1
         parent, schedule = (number if start else None), _schedule(best, rate)
-        reason = f"every fork failed: fork {fork} goes back to step {start:,}, from there at {rate:.3g}"
-        return Decision((Proposal(fork, parent, start, latest, schedule, history.round + 1),), reasons=(reason,))
-    where = f", the best state so far is that of fork {number} at step {start:,} ({_value_before(best):.6g})"
-    again = f", also after going back {times} times" if times else ""
-    if all(fork.failure == why_unsound(0) for fork in failed):
-        advice = "not for their rates, since no update was made yet: check what is reported, and the first weights"
-    elif any(NOT_FINITE in fork.failure for fork in failed):
-        advice = "lower the upper bound of the rate, or check the training at a small rate"
-    else:  # what else fails at every rate is an error
-        advice = "not for their rates, so run the training once by hand, and mend what it says"
-    return Decision(reasons=(f"every fork failed{again}{where if start else ''}: {advice}",))
+        reason = because("go back", fork=fork, step=start, rate=rate)
+        return Decision((Interval(fork, parent, start, latest, schedule, history.round + 1),), reasons=(reason,))
+    failures = [fork.failure for fork in failed if fork.failure is not None]
+    if all(failure.is_unsound_value and failure.step == 0 for failure in failures):
+        cause = "first value"
+    elif any(failure.is_unsound_value for failure in failures):
+        cause = "rates"
+    else:
+        cause = "errors"
+    best_state = {"fork": number, "step": start, "value": _value_before(best)} if start else None
+    return Decision(reasons=(because("all failed", cause=cause, tries=times, best_state=best_state),))
 
 
 def _cut_down(decision: Decision, history: History, left: int) -> Decision:
     """As many of the proposals as leave enough steps for one fork to the end; the first ones stay."""
-    first = decision.proposals[0]
+    first = decision.intervals[0]
     count = max(1, (left - (history.goal.steps - first.stop)) // (first.stop - first.start))
-    kept = tuple(replace(p, round=history.round + 1) for p in decision.proposals[:count])
-    lost = {p.fork for p in decision.proposals[count:]}
-    reason = "no steps are left for it after going back"
-    drops = (*decision.drops, *((fork.id, reason) for fork in history.alive if fork.id in lost))
-    reasons = (*decision.reasons, *(f"fork {fork} does not run: {reason}" for fork in sorted(lost)))
+    kept = tuple(replace(p, round=history.round + 1) for p in decision.intervals[:count])
+    lost = {p.fork for p in decision.intervals[count:]}
+    drops = (*decision.drops, *((fork.id, because("no steps left")) for fork in history.alive if fork.id in lost))
+    reasons = (*decision.reasons, *(because("does not run", fork=fork) for fork in sorted(lost)))
     details = dict(decision.details)
     for name in PER_PROPOSAL & set(details):
         details[name] = [item for item in details[name] if item["fork"] not in lost]
-    return replace(decision, proposals=kept, drops=drops, reasons=reasons, details=details)
+    return replace(decision, intervals=kept, drops=drops, reasons=reasons, details=details)
 
 
 def _schedule(fork: Fork, rate: float) -> Schedule:

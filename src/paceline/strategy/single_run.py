@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.rollback import spent
 from paceline.strategy.single import (
@@ -25,6 +25,7 @@ from paceline.strategy.single import (
     sweep_steps,
     worse,
 )
+from paceline.study import Interval, Reason, because
 from paceline.traces import Objective, Recorded, Schedule
 
 LAG = 1.15
@@ -57,7 +58,7 @@ class SingleRun(Strategy):
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data: only which weights are read, for views."""
-        return {"strategy": "single", "of": "averaged"}
+        return {"strategy": "single", "weights": "averaged"}
 
     def propose(self, history: History) -> Decision:
         """Range test, run, corrections, end."""
@@ -68,32 +69,33 @@ class SingleRun(Strategy):
             return self._begin(history, fork)
         if not fork.alive:
             return self._go_back(history, fork, int(fork.schedule.change_points[-2]))
-        if max(-history.goal.objective.sign * value for value in fork.last.values()) > worse(_first(history), 1.5):
+        if max(-history.goal.objective.sign * value for value in fork.last_values.values()) > worse(
+            _first(history), 1.5
+        ):
             return self._go_back(history, fork, 0)  # the state at its last rung is no longer held
         if fork.schedule.change_points[-1] == fork.schedule.steps:
-            return Decision(winner=fork.id, reasons=(f"the run ended at {fork.recent():.6g}",))
+            return Decision(winner=fork.id, reasons=(because("ended", value=fork.recent()),))
         return self._correct(history, fork)
 
     def _sweep(self, goal: Goal) -> Decision:
         bounds, stop = goal.lr_range, sweep_steps(goal.steps)
         rising = Recorded((0, stop - 1), (bounds.low / bounds.high, 1.0))
-        reason = f"range test: the rate rises from {bounds.low:.3g} to {bounds.high:.3g} in {stop:,} steps"
-        proposal = Proposal(0, None, 0, stop, Schedule([bounds.high], [0, stop], base=rising), 1)
+        reason = because("range test", low=bounds.low, high=bounds.high, steps=stop)
+        proposal = Interval(0, None, 0, stop, Schedule([bounds.high], [0, stop], base=rising), 1)
         return Decision((proposal,), (), None, (reason,))
 
     def _begin(self, history: History, sweep: Fork) -> Decision:
         """Read the range test and start the run at its peak."""
         assert sweep.trace is not None
         if sweep.alive and len(sweep.trace.steps) < 2:
-            often = f"observe more often than every {sweep_steps(history.goal.steps):,} steps"
-            return Decision(reasons=(f"the range test was observed only once, which says nothing: {often}",))
+            return Decision(reasons=(because("range test observed once", steps=sweep_steps(history.goal.steps)),))
         seen = np.isfinite(sweep.trace.values).any()
         peak = 10.0 ** _sweep_peaks(history)[0] if seen else history.goal.lr_range.low
         length = history.goal.steps - sweep_steps(history.goal.steps)
         stop = check_steps(length)[0]
-        proposal = Proposal(1, None, 0, stop, Schedule([peak], [0, stop], length, BASE), history.round + 1)
-        drops = ((sweep.id, "the range test is over"),) if sweep.alive else ()
-        return Decision((proposal,), drops, reasons=(f"the range test says {peak:.3g}: the run begins at it",))
+        proposal = Interval(1, None, 0, stop, Schedule([peak], [0, stop], length, BASE), history.round + 1)
+        drops = ((sweep.id, because("range test over")),) if sweep.alive else ()
+        return Decision((proposal,), drops, reasons=(because("range test result", rate=peak),))
 
     def _correct(self, history: History, fork: Fork) -> Decision:
         """Move the multiplier by what raw and averaged loss say."""
@@ -102,19 +104,19 @@ class SingleRun(Strategy):
         rate = min(fork.multiplier * 10.0**move, _ceiling(history))
         later = [check for check in check_steps(fork.schedule.steps) if check > step]
         stop = later[0] if later else fork.schedule.steps
-        proposal = Proposal(fork.id, None, step, stop, fork.schedule.extend(rate, stop), history.round + 1)
-        return Decision((proposal,), reasons=(f"at step {step:,} the peak becomes {rate:.3g}: {why}",))
+        proposal = Interval(fork.id, None, step, stop, fork.schedule.extend(rate, stop), history.round + 1)
+        return Decision((proposal,), reasons=(because("new peak", step=step, rate=rate, why=why),))
 
-    def _move(self, history: History, fork: Fork, step: int) -> tuple[float, str]:
+    def _move(self, history: History, fork: Fork, step: int) -> tuple[float, Reason]:
         assert fork.trace is not None
         losses, steps = _losses(history, fork), fork.trace.steps
         recent = (steps >= step * WINDOW) & (steps > 0)
-        if set(fork.last) != {"raw", "averaged"} or recent.sum() < 4:
-            return 0.0, "too little was observed to correct it"
-        noise = -history.goal.objective.sign * (fork.last["raw"] - fork.last["averaged"])
+        if set(fork.last_values) != {"raw", "averaged"} or recent.sum() < 4:
+            return 0.0, because("too few observations")
+        noise = -history.goal.objective.sign * (fork.last_values["raw"] - fork.last_values["averaged"])
         gain = progress(steps[recent].astype(float), losses[recent])
         move = correction(noise, gain, step / fork.schedule.steps)
-        return move, f"noise costs {noise:.3g}, a factor e of time brings {gain:.3g}"
+        return move, because("noise and progress", noise=noise, progress=gain)
 
     def _go_back(self, history: History, fork: Fork, start: int) -> Decision:
         """Go on from an earlier rung, or from the start, lower, with the steps that are left."""
@@ -122,17 +124,17 @@ class SingleRun(Strategy):
         if fork.failure and used > history.goal.steps - 2:
             used = spent(history)  # the last interval is half the run: what failure left of it is needed
         length, rate = start + history.goal.steps - used, min(_ceiling(history), fork.multiplier * _back(fork))
-        drops = ((fork.id, "training came apart"),) if fork.alive else ()
+        drops = ((fork.id, because("diverged")),) if fork.alive else ()
         if rate < history.goal.lr_range.low or length < start + 2:
-            return Decision((), drops, None, ("every try came apart: lower the bounds of the rate",))
+            return Decision((), drops, None, (because("all tries diverged"),))
         stop = next((check for check in check_steps(length) if check > start), length)
         kept = fork.schedule.change_points <= start
         points = np.append(fork.schedule.change_points[kept], stop)
         multipliers = np.append(fork.schedule.multipliers[: kept.sum() - 1], rate)
         schedule = Schedule(multipliers, points, length, BASE)
         holder = fork.parent if start == fork.start else fork.id  # whose state at `start` is held
-        proposal = Proposal(fork.id + 1, holder if start else None, start, stop, schedule, history.round + 1)
-        reason = f"training came apart: on from step {start:,} at {rate:.3g}, never above"
+        proposal = Interval(fork.id + 1, holder if start else None, start, stop, schedule, history.round + 1)
+        reason = because("lower peak", step=start, rate=rate)
         return Decision((proposal,), drops, None, (reason,))
 
 
@@ -151,7 +153,7 @@ def _sweep_peaks(history: History) -> tuple[float, float]:
     """What the range test says: log10 of the first and of the highest peak."""
     sweep = history.forks[0]
     assert sweep.trace is not None
-    at = np.maximum(0.0, sweep.trace.steps / (LAG if "averaged" in sweep.last else 1.0) - 1)
+    at = np.maximum(0.0, sweep.trace.steps / (LAG if "averaged" in sweep.last_values else 1.0) - 1)
     return peaks_of_sweep(np.log10(sweep.schedule(at)), _losses(history, sweep))
 
 

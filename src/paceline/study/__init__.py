@@ -1,33 +1,48 @@
-"""What happened: a study folder with an append-only journal."""
+"""What happened: a study folder with an append-only journal, and what its events add up to."""
 
 from paceline.study.answers import BestRun, TaskAnswer
-from paceline.study.events import (
-    Cloned,
-    Created,
-    Decided,
-    Dropped,
-    Event,
-    Failed,
-    Finished,
-    Observed,
-    Proposed,
-)
+from paceline.study.checkpoints import Checkpoints
+from paceline.study.events import Created, Decided, Dropped, Event, Finished, Interval, Report, Values
+from paceline.study.folders import studies_below
+from paceline.study.fork_traces import ForkTraces, column
 from paceline.study.journal import Journal, read_journal
+from paceline.study.known import digest, read_known, with_parents, write_known
+from paceline.study.reasons import Failure, Reason, as_failure, as_reason, because
+from paceline.study.settings import read_settings, write_settings
+from paceline.study.state import DecisionState, ForkState, Head, StudyState
 from paceline.study.study import Study
 
 __all__ = [
     "BestRun",
-    "Cloned",
+    "Checkpoints",
     "Created",
     "Decided",
+    "DecisionState",
     "Dropped",
     "Event",
-    "Failed",
+    "Failure",
     "Finished",
+    "ForkState",
+    "ForkTraces",
+    "Head",
+    "Interval",
     "Journal",
-    "Observed",
-    "Proposed",
+    "Reason",
+    "Report",
     "Study",
+    "StudyState",
     "TaskAnswer",
+    "Values",
+    "as_failure",
+    "as_reason",
+    "because",
+    "column",
+    "digest",
     "read_journal",
+    "read_known",
+    "read_settings",
+    "studies_below",
+    "with_parents",
+    "write_known",
+    "write_settings",
 ]

@@ -1,13 +1,12 @@
-"""What a family of tasks came to, read from the details of its decisions: nothing is fitted here."""
+"""The answers of a family of tasks, read from the details of its decisions. Nothing is fitted here."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from paceline.study.events import Decided, Event, Proposed
+from paceline.study.state import StudyState
 from paceline.traces import Schedule
 
 
@@ -43,29 +42,26 @@ class BestRun:
     value: float
 
 
-def _last(events: Sequence[Event], field: str) -> list[dict[str, Any]]:
-    """This detail of the latest decision that has it."""
-    for event in reversed(events):
-        if isinstance(event, Decided) and field in event.details:
-            return event.details[field]
-    return []
+def answers_in(state: StudyState, end: int | None = None) -> dict[str, TaskAnswer]:
+    """The answer for each task; empty until the study is over."""
+    return {row["task"]: _answer(row) for row in state.latest_detail("answers", end)}
 
 
-def answers_in(events: Sequence[Event]) -> dict[str, TaskAnswer]:
-    """The answer for each task; empty while the study is not over."""
-    found: dict[str, TaskAnswer] = {}
-    for a in _last(events, "answers"):
-        schedule = Schedule.from_json(a["schedule"])
-        found[a["task"]] = TaskAnswer(a["task"], schedule, a["median"], a["low"], a["high"], a["runs"], a["failed"])
-    return found
+def _answer(row: dict[str, Any]) -> TaskAnswer:
+    schedule = Schedule.from_json(row["schedule"])
+    return TaskAnswer(row["task"], schedule, row["median"], row["low"], row["high"], row["runs"], row["failed"])
 
 
-def best_in(events: Sequence[Event]) -> dict[str, BestRun]:
+def best_in(state: StudyState, end: int | None = None) -> dict[str, BestRun]:
     """The best run of each task that has one, as of the latest decision."""
-    schedules = {e.fork: e.schedule for e in events if isinstance(e, Proposed)}
-    return {b["task"]: BestRun(b["task"], b["fork"], schedules[b["fork"]], b["value"]) for b in _last(events, "best")}
+
+    def best_run(row: dict[str, Any]) -> BestRun:
+        schedule = state.latest_interval(state.forks[row["fork"]]).schedule
+        return BestRun(row["task"], row["fork"], schedule, row["value"])
+
+    return {row["task"]: best_run(row) for row in state.latest_detail("best", end)}
 
 
-def embedding_in(events: Sequence[Event]) -> dict[str, Float[np.ndarray, "dims"]]:
-    """Where the latest model saw each task."""
-    return {e["task"]: np.array(e["at"], dtype=float) for e in _last(events, "embedding")}
+def embedding_in(state: StudyState, end: int | None = None) -> dict[str, Float[np.ndarray, "dims"]]:
+    """Where the latest model placed each task."""
+    return {row["task"]: np.array(row["at"], dtype=float) for row in state.latest_detail("embedding", end)}

@@ -1,13 +1,19 @@
-"""The events of a journal, as frozen values that go to JSON and back. docs/journal.md says what each means."""
+"""The events of a journal, as frozen values that go to JSON and back. docs/journal.md says what each means.
+
+`Interval` and `Report` are the unit of work everywhere: a strategy proposes intervals, a runner trains them and returns
+reports, and the journal holds both.
+"""
 
 import math
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 from paceline.errors import JournalError
+from paceline.study.reasons import Failure, Reason
 from paceline.traces import Schedule
 
-FORMAT = 1
+FORMAT = 2
 Values = dict[str, tuple[float, ...]]
 
 
@@ -15,22 +21,37 @@ Values = dict[str, tuple[float, ...]]
 class Event:
     """One thing that happened."""
 
-    event: ClassVar[str]
+    name: ClassVar[str]
+
+    @property
+    def kind(self) -> str:
+        """Its name in the journal."""
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Created(Event):
-    """The study was asked for."""
+    """The study was set up."""
 
-    event: ClassVar[str] = "created"
+    name: ClassVar[str] = "created"
     settings: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed(Event):
-    """A fork is to run from `start` to `stop`, cloned from `parent` where that is given."""
+class Interval(Event):
+    """Train `fork` from step `start` to step `stop` at the rates of `schedule`.
 
-    event: ClassVar[str] = "proposed"
+    Args:
+        fork: number of the fork.
+        parent: the fork whose state at `start` it begins from as a clone; None if it goes on, or begins at step 0.
+        start: updates done at its beginning.
+        stop: updates done at its end.
+        schedule: the learning rate, from step 0 of the run.
+        round: number of the decision that proposed it, from 1.
+        task: number of the fork's task in a family.
+    """
+
+    name: ClassVar[str] = "proposed"
     fork: int
     parent: int | None
     start: int
@@ -39,113 +60,148 @@ class Proposed(Event):
     round: int
     task: int = 0
 
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Fork and step of the state it begins from; (m, 0) is where runs of task m begin."""
+        if self.start == 0:
+            return self.task, 0
+        return (self.fork if self.parent is None else self.parent), self.start
+
+    @property
+    def multiplier(self) -> float:
+        """The multiplier of the base that it runs at; the rate itself if the base is constant."""
+        return float(self.schedule.multipliers[-1])
+
 
 @dataclass(frozen=True, slots=True)
-class Cloned(Event):
-    """A fork began as a clone of another."""
+class Report(Event):
+    """What an interval of a fork showed.
 
-    event: ClassVar[str] = "cloned"
-    fork: int
-    parent: int
-    step: int
+    Args:
+        fork: number of the fork.
+        start: updates done at its beginning.
+        stop: updates done at its end, or at the last observation if it failed.
+        steps: when values were observed.
+        values: one value per step under "raw", "averaged", or both.
+        failure: how it failed, None if it reached its end.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Observed(Event):
-    """One interval of a fork is done."""
-
-    event: ClassVar[str] = "observed"
     fork: int
     start: int
     stop: int
     steps: tuple[int, ...]
     values: Values
+    failure: Failure | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Failed(Event):
-    """One interval of a fork was not finished, or went wrong."""
-
-    event: ClassVar[str] = "failed"
-    fork: int
-    start: int
-    step: int
-    reason: str
-    steps: tuple[int, ...]
-    values: Values
+    @property
+    def kind(self) -> str:
+        """Its name in the journal."""
+        return "observed" if self.failure is None else "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped(Event):
     """A fork will not go on."""
 
-    event: ClassVar[str] = "dropped"
+    name: ClassVar[str] = "dropped"
     fork: int
     step: int
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Decided(Event):
-    """What to do next, and why."""
+    """What to do next, and why.
 
-    event: ClassVar[str] = "decided"
+    Args:
+        round: number of the decision, from 1.
+        step: updates done by the forks it is about.
+        reasons: why.
+        details: numbers for views, as docs/journal.md lists them.
+        seconds: how long the strategy took.
+    """
+
+    name: ClassVar[str] = "decided"
     round: int
     step: int
-    reasons: tuple[str, ...]
-    details: dict[str, Any]
-    seconds: float
+    reasons: tuple[Reason, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
-    """The study is over."""
+    """The study is over: the winner, its value and the weights that the value is of."""
 
-    event: ClassVar[str] = "finished"
+    name: ClassVar[str] = "finished"
     fork: int | None
     step: int
     value: float | None
-    of: str
+    weights: str
 
 
 EVENTS: dict[str, type[Event]] = {
-    kind.event: kind for kind in (Created, Proposed, Cloned, Observed, Failed, Dropped, Decided, Finished)
+    "created": Created,
+    "proposed": Interval,
+    "observed": Report,
+    "failed": Report,
+    "dropped": Dropped,
+    "decided": Decided,
+    "finished": Finished,
 }
+_ALWAYS = ("reasons", "details", "seconds")  # written even if they are empty
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Plain data; numbers that are not finite become None, and what is as usual is left out."""
+    """Plain data. Numbers that are not finite become None, and default values are omitted."""
     values = {f.name: getattr(event, f.name) for f in fields(event)}
-    said = {f.name: values[f.name] for f in fields(event) if f.default is MISSING or values[f.name] != f.default}
-    return {"event": event.event, **{name: _plain(value) for name, value in said.items()}}
+    written = {
+        f.name: values[f.name]
+        for f in fields(event)
+        if f.name in _ALWAYS or f.default is MISSING or values[f.name] != f.default
+    }
+    return {"event": event.kind, **{name: _plain(value) for name, value in written.items()}}
 
 
 def from_json(data: dict[str, Any]) -> Event:
     """The event that `to_json` wrote."""
-    kind = EVENTS.get(str(data.get("event")))
-    if kind is None:
+    cls = EVENTS.get(str(data.get("event")))
+    if cls is None:
         raise JournalError(f"unknown event {data.get('event')!r}: expected one of {', '.join(EVENTS)}")
-    given: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.name not in data and field.default is not MISSING:
-            continue
-        if field.name not in data:
-            raise JournalError(f"event {kind.event!r} lacks the field {field.name!r}")
-        value = data[field.name]
-        if field.name == "schedule":
-            value = Schedule.from_json(value)
-        elif field.name in ("steps", "reasons"):
-            value = tuple(value)
-        elif field.name == "values":
-            value = {of: tuple(math.nan if x is None else float(x) for x in column) for of, column in value.items()}
-        given[field.name] = value
-    return kind(**given)
+    arguments: dict[str, Any] = {}
+    for f in fields(cls):
+        if f.name in data:
+            arguments[f.name] = _READERS[f.name](data[f.name]) if f.name in _READERS else data[f.name]
+        elif f.default is MISSING and f.default_factory is MISSING:
+            raise JournalError(f"event {data['event']!r} lacks the field {f.name!r}")
+    return cls(**arguments)
+
+
+def _read_values(columns: dict[str, list[float | None]]) -> Values:
+    return {
+        weights: tuple(math.nan if value is None else float(value) for value in column)
+        for weights, column in columns.items()
+    }
+
+
+def _read_reasons(reasons: list[dict[str, Any]]) -> tuple[Reason, ...]:
+    return tuple(Reason.from_json(reason) for reason in reasons)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "schedule": Schedule.from_json,
+    "steps": tuple,
+    "values": _read_values,
+    "reasons": _read_reasons,
+    "reason": Reason.from_json,
+    "failure": Failure.from_json,
+}
 
 
 def _plain(value: Any) -> Any:
     """Lists, dicts, strings, numbers and None only."""
-    if isinstance(value, Schedule):
-        return value.to_json()
+    if isinstance(value, Schedule | Reason | Failure):
+        return _plain(value.to_json())
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, list | tuple):

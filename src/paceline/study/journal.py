@@ -10,6 +10,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from paceline.errors import InputError, JournalError, StudyLockedError
 from paceline.study.events import FORMAT, Event, from_json, to_json
+from paceline.study.format1 import upgrade_event
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -17,21 +18,22 @@ def read_journal(path: Path) -> list[Event]:
     return _parse(path)[0]
 
 
-def _parse(path: Path) -> tuple[list[Event], int]:
-    """Events, and the length in bytes of what was whole."""
+def _parse(path: Path) -> tuple[list[Event], int, int]:
+    """Events, and the number and bytes of whole lines."""
     if not path.exists():
-        return [], 0
-    events, whole = list[Event](), 0
+        return [], 0, 0
+    events, lines, whole = list[Event](), 0, 0
     for line in path.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break  # torn by a crash while it was written
-        events.append(read_line(path, len(events), line))
-        whole += len(line)
-    return events, whole
+        event = read_line(path, lines, line)
+        events += [event] if event is not None else []
+        lines, whole = lines + 1, whole + len(line)
+    return events, lines, whole
 
 
-def read_line(path: Path, number: int, line: bytes) -> Event:
-    """The event of one whole line, or what is wrong with it; `number` counts lines from 0."""
+def read_line(path: Path, number: int, line: bytes) -> Event | None:
+    """The event of a whole line; None if only an older format had it. `number` counts lines from 0."""
     where = f"{path}, line {number + 1}"
     try:
         data: dict[str, Any] = json.loads(line)
@@ -48,7 +50,8 @@ def read_line(path: Path, number: int, line: bytes) -> Event:
     if data.get("n") != number:
         raise JournalError(f"{where} should be event {number}, got {data.get('n')}: a line is missing or was added")
     try:
-        return from_json(data)
+        present = upgrade_event(data) if data["v"] == 1 else data
+        return None if present is None else from_json(present)
     except (JournalError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise JournalError(f"{where}: {error}") from error
 
@@ -94,7 +97,7 @@ class Journal:
         self.path = folder / "journal.jsonl"
         self._lock = _lock(folder)
         try:
-            self.events, whole = _parse(self.path)
+            self.events, self.lines, whole = _parse(self.path)
             self._file = self.path.open("ab", buffering=0)  # a line that cannot be written must not come back on close
             if self._file.tell() > whole:
                 self._file.truncate(whole)
@@ -104,7 +107,7 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Write an event and wait until it is on disk."""
-        line = memoryview(write_line(len(self.events), event))
+        line = memoryview(write_line(self.lines, event))
         try:
             while line:
                 line = line[self._file.write(line) :]
@@ -115,6 +118,7 @@ class Journal:
                 "free disk space and start the study again, it goes on from the last whole line"
             ) from error
         self.events.append(event)
+        self.lines += 1
 
     def close(self) -> None:
         """Release the file and the lock."""

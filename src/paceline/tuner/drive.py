@@ -1,4 +1,4 @@
-"""The loop driven by a runner: proposals become tasks, and checkpoints stay while something may begin from them."""
+"""The loop driven by a runner. Checkpoints are kept while something may begin from them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -6,13 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from paceline.errors import InputError, TrainingError
-from paceline.runner import Factories, Runner, Task, make_runner
-from paceline.strategy import History, Proposal, Strategy
-from paceline.study import Event
-from paceline.study.study import checkpoint_path
+from paceline.runner import Factories, Runner, make_runner
+from paceline.strategy import Strategy
+from paceline.study import Checkpoints, Event, Interval
+from paceline.study.wording import describe_failure
 from paceline.traces import LearningRateRange, Objective
 from paceline.training import Training, load_checkpoint
 from paceline.tuner.loop import Tuner
@@ -57,8 +55,8 @@ def tune(
                 lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
             )
 
-        tuner, doing = driven(stack, training, runner, folder, make, on_step)
-        return ended(tuner, doing, folder, study)
+        tuner, started = run_study(stack, training, runner, folder, make, on_step)
+        return keep_winner(tuner, started, folder, study)
 
 
 def folder_of(stack: ExitStack, study: "str | Path | None") -> Path:
@@ -66,7 +64,7 @@ def folder_of(stack: ExitStack, study: "str | Path | None") -> Path:
     return Path(stack.enter_context(TemporaryDirectory(prefix="paceline-")) if study is None else study)
 
 
-def driven(
+def run_study(
     stack: ExitStack,
     training: Factories,
     runner: "str | Callable[[Factories], Runner]",
@@ -75,87 +73,84 @@ def driven(
     on_step: "Callable[[int, int], None] | None",
 ) -> tuple[Tuner, Runner]:
     """Run a study to its end; tuner and runner are open until the stack is left."""
-    doing = stack.enter_context(closing(make_runner(runner, training)))
+    started = stack.enter_context(closing(make_runner(runner, training)))
     tuner = make_tuner()
     stack.callback(tuner.close)
-    stack.callback(doing.close)  # before the lock goes, and the folder
-    if (folder / "storage.json").exists() and not doing.reads_storage:
+    stack.callback(started.close)  # before the lock is released, and the folder removed
+    if (folder / "storage.json").exists() and not started.reads_storage:
         raise InputError(
             f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: go on with it with "
             "runner='ray' and the same storage"
         )
-    doing.stopwatch = tuner.stopwatch
+    started.attach(Checkpoints.of_study(folder), tuner.goal.seed)
+    started.stopwatch = tuner.stopwatch
     if on_step is not None:
-        doing.on_step = on_step
-    while (proposals := tuner.ask()) is not None:
-        run_round(tuner, doing, folder, proposals)
-    return tuner, doing
+        started.on_step = on_step
+    while (intervals := tuner.ask()) is not None:
+        run_round(tuner, started, intervals)
+    return tuner, started
 
 
-def ended(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path | None") -> Result:
-    """What a study of one run found, with the winner's state, which is all that is kept."""
+def keep_winner(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path | None") -> Result:
+    """The result of a study of one run. Only the winner's state is kept."""
     result = tuner.result
     if result.fork is None or result.schedule is None:
-        raise TrainingError(advice_of(result, study))
-    path = checkpoint_path(folder, result.fork, int(result.schedule.change_points[-1]))
+        raise no_winner(result, study)
+    path = Checkpoints.of_study(folder).path(result.fork, int(result.schedule.change_points[-1]))
     runner.fetch(path)
-    runner.keep_only({path}, path.parent)
+    runner.keep_only({path})
     return replace(result, state=load_checkpoint(path) if study is None else path)
 
 
-def run_round(tuner: Tuner, runner: Runner, folder: Path, proposals: list[Proposal]) -> None:
-    """Run open proposals and report on each; a checkpoint goes when nothing open begins from it."""
-    for task in sorted({p.task for p in proposals if p.start == 0}):
-        _prepare(tuner, runner, folder, task)
-    runner.keep_only(_needed(folder, tuner, proposals), folder / "checkpoints")
-    waiting = {p.fork: p for p in proposals}
-    for report in runner.run([_task(folder, p, tuner.history) for p in proposals]):
-        p = waiting.pop(report.fork)
-        if report.failure:
-            tuner.fail(p, report.failure, report.steps, report.values)
+def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
+    """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it."""
+    for task in sorted({interval.task for interval in intervals if interval.start == 0}):
+        _prepare(tuner, runner, task)
+    runner.keep_only(_needed(runner, tuner, intervals))
+    waiting = {interval.fork: interval for interval in intervals}
+    for report in runner.run(intervals):
+        interval = waiting.pop(report.fork)
+        if report.failure is not None:
+            tuner.fail(interval, report.failure, report.steps, report.values)
             continue
-        tuner.tell(p, report.steps, report.values)
+        tuner.tell(interval, report.steps, report.values)
         if waiting:
-            runner.keep_only(_needed(folder, tuner, list(waiting.values())), folder / "checkpoints")
+            runner.keep_only(_needed(runner, tuner, list(waiting.values())))
 
 
-def _prepare(tuner: Tuner, runner: Runner, folder: Path, task: int) -> None:
-    """See that the start of a task is there; of a family, say which one cannot be built."""
+def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:
+    """Write the first state of a task. In a family, an error says which task cannot be built."""
     try:
-        runner.prepare(checkpoint_path(folder, task, 0), task)
+        runner.prepare(task)
     except TrainingError as error:
         if not tuner.goal.tasks:
             raise
         raise TrainingError(f"task {tuner.goal.tasks[task]!r}: {error}") from error.__cause__
 
 
-def _needed(folder: Path, tuner: Tuner, proposals: list[Proposal]) -> set[Path]:
-    """The checkpoints that something may begin from, and those on their way: at most one each per living fork.
+def _needed(runner: Runner, tuner: Tuner, intervals: list[Interval]) -> set[Path]:
+    """The checkpoints that something may begin from, and those about to be written: at most one each per living fork.
 
-    Where those that failed in this round began is needed too, until one fork is through: a strategy may go back there.
+    The origins of forks that failed in this round are needed too, until one fork has reached its end: a strategy may go
+    back there.
     """
-    history, stop, waiting = tuner.history, proposals[0].stop, {p.fork for p in proposals}
-    through = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
+    history, stop, waiting = tuner.history, intervals[0].stop, {interval.fork for interval in intervals}
+    arrived = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
     failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
-    states = {history.fork(number).origin for number in waiting} | (through or failed)
-    states |= {(p.fork, p.stop) for p in proposals}
+    states = {interval.origin for interval in intervals} | (arrived or failed)
+    states |= {(interval.fork, interval.stop) for interval in intervals}
     if tuner.strategy.restarts:
         states |= {(task, 0) for task in range(max(1, len(tuner.goal.tasks)))}
-    return {checkpoint_path(folder, *state) for state in states}
+    return {runner.checkpoints.path(*state) for state in states}
 
 
-def _task(folder: Path, p: Proposal, history: History) -> Task:
-    origin, target = (checkpoint_path(folder, *at) for at in (history.fork(p.fork).origin, (p.fork, p.stop)))
-    words = [history.goal.seed, p.fork, p.start]
-    fresh = int(np.random.SeedSequence(words).generate_state(1)[0]) if p.parent is not None else None
-    return Task(p.fork, origin, target, p.stop, p.schedule, fresh, p.start, p.task)
-
-
-def advice_of(result: Result, study: "str | Path | None") -> str:
-    """Why nobody won, in the forks' own words, and where to look."""
-    said = "; ".join(sorted({fork.failure for fork in result.history.forks if fork.failure}))
-    forks = f"; what the forks said: {said}" if said else ""
-    where = f"what was learnt, and the best state, are kept in {study}" if study else "pass study= to keep the states"
+def no_winner(result: Result, study: "str | Path | None") -> TrainingError:
+    """Why nobody won: the advice, each distinct failure, and where to look. A user's own exception is its cause."""
+    failures = {describe_failure(fork.failure): fork.failure for fork in result.history.forks if fork.failure}
+    forks = f"; failures: {'; '.join(sorted(failures))}" if failures else ""
+    where = f"what was observed, and the best state, are kept in {study}" if study else "pass study= to keep the states"
     if not result.seconds["training"]:  # nothing was run now
         where = f"that was before, and {study} is not run again: if the training has changed, choose another folder"
-    return f"{result.advice}{forks}; {where}"
+    error = TrainingError(f"{result.advice}{forks}; {where}")
+    error.__cause__ = next((failure.error for failure in failures.values() if failure.error is not None), None)
+    return error

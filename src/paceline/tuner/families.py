@@ -11,8 +11,7 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.strategy import Goal, MultiTask
 from paceline.strategy.multitask import Family
-from paceline.study import Study
-from paceline.study.known import digest, read_known, with_parents
+from paceline.study import Study, digest, read_known, with_parents
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.traces.objective import Mode, Of
 

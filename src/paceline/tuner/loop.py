@@ -12,15 +12,27 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, MultiTask, NewTask, Proposal, Strategy, horizon
-from paceline.study import Created, Decided, Event, Failed, Journal, Observed, Study
-from paceline.study.former_settings import without_former_settings
-from paceline.study.known import digest, write_known
-from paceline.study.study import read_settings, write_settings
+from paceline.strategy import Goal, History, MultiTask, NewTask, Strategy, horizon
+from paceline.study import (
+    Created,
+    Decided,
+    Event,
+    Failure,
+    Interval,
+    Journal,
+    Report,
+    Study,
+    StudyState,
+    as_failure,
+    digest,
+    read_settings,
+    write_known,
+    write_settings,
+)
+from paceline.study.wording import describe
 from paceline.traces import LearningRateRange, Objective, Trace
-from paceline.traces.trace import why_unsound
-from paceline.tuner.progress import Progress, consequences, is_whole
-from paceline.tuner.reports import Columns, Values, checked, first_bad
+from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
+from paceline.tuner.reports import Columns, Values, checked, unsound_value
 from paceline.tuner.result import Result, remark
 
 
@@ -36,14 +48,14 @@ class Tuner:
         study: folder to keep the study in; an existing one is continued.
         seed: of everything random.
         on_event: called with every new event.
-        tasks: names of the tasks of a family, for `MultiTask`; `task_of(proposal)` says which one to run.
+        tasks: names of the tasks of a family, for `MultiTask`; `task_of(interval)` says which one to run.
 
     >>> tuner = Tuner(lr=(1e-4, 1e-1), steps=400, cost=1.5)
-    >>> while (proposals := tuner.ask()) is not None:
-    ...     for p in proposals:
-    ...         steps = range(p.start + 1, p.stop + 1)
-    ...         losses = [1.0 + abs(p.schedule.multipliers[-1] - 0.01) / t for t in steps]
-    ...         tuner.tell(p, steps, {"averaged": losses})
+    >>> while (intervals := tuner.ask()) is not None:
+    ...     for interval in intervals:
+    ...         steps = range(interval.start + 1, interval.stop + 1)
+    ...         losses = [1.0 + abs(interval.multiplier - 0.01) / t for t in steps]
+    ...         tuner.tell(interval, steps, {"averaged": losses})
     >>> bool(0.003 < tuner.result.schedule.multipliers[-1] < 0.03)
     True
     """
@@ -81,9 +93,9 @@ class Tuner:
         self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed, tuple(tasks))
         self.total_steps = self.strategy.total_steps(self.goal)
         self.stopwatch = Stopwatch("training", "decide", "journal", "checkpoint")
-        self._progress = Progress(History(self.goal))
-        self._events = list[Event]()
-        self._handed: set[Proposal] = set()
+        self._state = StudyState()
+        self._view = HistoryView(self.goal)
+        self._handed_out: set[Interval] = set()
         self._warned = False
         self._on_event = on_event
         self._journal = self._opened(Path(study)) if study is not None else None
@@ -96,53 +108,69 @@ class Tuner:
     @property
     def history(self) -> History:
         """Everything that was observed so far."""
-        return self._progress.history
+        return self._view.of(self._state)
 
-    def ask(self) -> list[Proposal] | None:
-        """Proposals not handed out yet; an empty list while it waits for reports; None when the study is over."""
-        if self._progress.finished is not None:
+    def ask(self) -> list[Interval] | None:
+        """Intervals not handed out yet; an empty list while it waits for reports; None when the study is over."""
+        if self._state.is_finished:
             return None
-        fresh = [p for p in self._progress.open.values() if p not in self._handed]
-        self._handed.update(fresh)
+        fresh = [interval for interval in self._state.running if interval not in self._handed_out]
+        self._handed_out.update(fresh)
         return fresh
 
-    def task_of(self, proposal: Proposal) -> str:
-        """The name of the task that a proposal is a run of; empty where there is no family."""
-        return self.goal.tasks[proposal.task] if self.goal.tasks else ""
+    def task_of(self, interval: Interval) -> str:
+        """The name of the task that an interval is of; empty if there is no family."""
+        return self.goal.tasks[interval.task] if self.goal.tasks else ""
 
-    def tell(self, proposal: Proposal, steps: Sequence[int], values: Values) -> None:
-        """Report what a proposal observed: steps in (start, stop], and a value for each; raw, averaged or both."""
-        at, columns = self._checked(proposal, steps, values)
-        bad = first_bad(at, columns)
-        if bad is not None:
-            self.fail(proposal, why_unsound(bad), at, columns)
+    def tell(self, interval: Interval, steps: Sequence[int], values: Values) -> None:
+        """Report what was observed over an interval.
+
+        Args:
+            interval: one of those that `ask` returned.
+            steps: updates done at each observation, increasing, in (start, stop].
+            values: a value for each, of raw weights; or a dict with "raw", "averaged" or both.
+        """
+        at, columns = self._checked(interval, steps, values)
+        failure = unsound_value(at, columns)
+        if failure is not None:
+            self.fail(interval, failure, at, columns)
             return
-        self._report(Observed(proposal.fork, proposal.start, proposal.stop, at, columns))
+        self._report(Report(interval.fork, interval.start, interval.stop, at, columns))
 
-    def fail(self, proposal: Proposal, reason: str, steps: Sequence[int] = (), values: Values = ()) -> None:
-        """Report that a proposal could not be finished, with what was observed until then."""
-        self._check_open(proposal)
-        at, columns = self._checked(proposal, steps, values) if len(steps) else ((), {})
-        self._report(Failed(proposal.fork, proposal.start, at[-1] if at else proposal.start, reason, at, columns))
+    def fail(
+        self, interval: Interval, failure: "Failure | str", steps: Sequence[int] = (), values: Values = ()
+    ) -> None:
+        """Report that an interval could not be finished, with what was observed until then."""
+        self._check_open(interval)
+        at, columns = self._checked(interval, steps, values) if len(steps) else ((), {})
+        stop = at[-1] if at else interval.start
+        self._report(Report(interval.fork, interval.start, stop, at, columns, as_failure(failure)))
 
     @property
     def result(self) -> Result:
         """What was found; an error before the study is over."""
-        end = self._progress.finished
+        end, history = self._state.finished, self.history
         if end is None:
-            count = len(self._progress.open)
-            raise InputError(f"the study is not over, {count} proposals are open: ask and tell until ask() is None")
+            count = len(self._state.running)
+            raise InputError(f"the study is not over, {count} intervals are open: ask and tell until ask() is None")
         more: dict[str, Any] = {"seconds": dict(self.stopwatch.seconds), "study": self.study}
         if end.fork is None:
-            return Result(None, None, None, end.of, self.history, self._progress.advice, **more)
-        fork = self.history.fork(end.fork)
-        return Result(fork.schedule, end.value, fork.id, end.of, self.history, remark(fork), **more)
+            return Result(None, None, None, end.weights, history, self._advice(), **more)
+        fork = history.fork(end.fork)
+        return Result(fork.schedule, end.value, fork.id, end.weights, history, remark(fork), **more)
+
+    def _advice(self) -> str:
+        """The first reason of the latest decision."""
+        latest = self._state.latest_decision
+        return describe(latest.reasons[0]) if latest is not None and latest.reasons else ""
 
     @property
     def study(self) -> Study:
         """The study so far, as it would be read from its folder: answers, best runs and traces of a family."""
         folder = Path() if self._journal is None else self._journal.path.parent
-        return Study(folder, json.loads(json.dumps(self._settings())), tuple(self._events))
+        return Study(
+            folder, json.loads(json.dumps(self._settings())), tuple(e for e in self._state.events if e is not None)
+        )
 
     @property
     def _known(self) -> tuple[Trace, ...]:
@@ -153,13 +181,13 @@ class Tuner:
         if self._journal is not None:
             self._journal.close()
 
-    def _check_open(self, proposal: Proposal) -> None:
-        if self._progress.open.get(proposal.fork) != proposal:
-            raise InputError(f"fork {proposal.fork} has no open proposal like this: report each proposal of ask() once")
+    def _check_open(self, interval: Interval) -> None:
+        if interval not in self._state.running:
+            raise InputError(f"fork {interval.fork} has no open interval like this: report each interval of ask() once")
 
-    def _checked(self, proposal: Proposal, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
-        self._check_open(proposal)
-        at, columns = checked(proposal, steps, values)
+    def _checked(self, interval: Interval, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
+        self._check_open(interval)
+        at, columns = checked(interval, steps, values)
         wanted = self.goal.objective.of
         if wanted not in columns and not self._warned:
             self._warned = True
@@ -169,17 +197,17 @@ class Tuner:
 
     # events
 
-    def _report(self, event: "Observed | Failed") -> None:
-        self._record(event)
-        if not self._progress.open:
+    def _report(self, report: Report) -> None:
+        self._record(report)
+        if not self._state.running:
             self._decide()
 
     def _decide(self) -> None:
         history = self.history
         with self.stopwatch.on("decide") as lap:
             decision = self.strategy.propose(history)
-        step = decision.proposals[0].start if decision.proposals else self.goal.steps
-        details = {**decision.details, "proposals": len(decision.proposals)}
+        step = decision.intervals[0].start if decision.intervals else self.goal.steps
+        details = {**decision.details, "proposals": len(decision.intervals)}
         self._record(Decided(history.round + 1, step, decision.reasons, details, lap.seconds))
         for event in consequences(history, decision, step):
             self._record(event)
@@ -189,8 +217,7 @@ class Tuner:
         if self._journal is not None:
             with self.stopwatch.on("journal"):
                 self._journal.append(event)
-        self._progress = self._progress.after(event)
-        self._events.append(event)
+        self._state.append(event)
         if self._on_event is not None:
             self._on_event(event)
 
@@ -202,37 +229,28 @@ class Tuner:
             self._replay(list(self._journal.events))
         else:
             self._record(Created(self._settings()))
-        if not self._progress.open and self._progress.finished is None:
+        if not self._state.running and not self._state.is_finished:
             self._decide()
 
     def _replay(self, events: list[Event]) -> None:
-        """Rebuild the progress; finish a decision whose events were cut off."""
+        """Rebuild the state; finish a decision whose events were cut off."""
         last = max((i for i, event in enumerate(events) if isinstance(event, Decided)), default=len(events) - 1)
-        self._follow(events[: last + 1])
+        for event in events[: last + 1]:
+            self._state.append(event)
         decided, after = events[last], events[last + 1 :]
         missing: list[Event] = []
         if isinstance(decided, Decided) and not is_whole(decided, after):
             with self.stopwatch.on("decide"):
                 again = consequences(self.history, self.strategy.propose(self.history), decided.step)
-            if again[: len(after)] != after:
+            if not all(map(same_decision, again, after)) or len(after) > len(again):
                 raise JournalError(
                     "the journal does not agree with the decision it follows from: it was edited, restore it"
                 )
             missing = again[len(after) :]
-        self._follow(after)
+        for event in after:
+            self._state.append(event)
         for event in missing:
             self._record(event)
-
-    def _follow(self, events: list[Event]) -> None:
-        for event in events:
-            try:
-                self._progress = self._progress.after(event)
-                self._events.append(event)
-            except InputError as error:
-                raise JournalError(
-                    f"an event ({event.event}) does not follow from those before it, {error}: "
-                    "the journal was edited, restore it"
-                ) from error
 
     def _opened(self, folder: Path) -> Journal:
         journal = Journal(folder)
@@ -241,7 +259,7 @@ class Tuner:
             if (folder / "study.json").exists():
                 self._check_settings(folder, read_settings(folder)["settings"])
             elif isinstance(first, Created):  # the journal knows them too
-                self._check_settings(folder, without_former_settings(first.settings))
+                self._check_settings(folder, first.settings)
             if not (folder / "study.json").exists():
                 if self._known:
                     write_known(folder, self._known)

@@ -5,18 +5,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from paceline.errors import InputError, TrainingError
+from paceline.errors import InputError
 from paceline.model import Link
 from paceline.runner import Factories, Runner
 from paceline.strategy import MultiTask
 from paceline.strategy.multitask import Effort
-from paceline.study import Event, Study
-from paceline.study.known import read_known
-from paceline.study.study import checkpoint_path, read_settings
+from paceline.study import Checkpoints, Event, Study, read_known, read_settings
 from paceline.traces import LearningRateRange, Objective, Shape
 from paceline.traces.objective import Of, Transform
 from paceline.training import Training
-from paceline.tuner.drive import advice_of, driven, folder_of
+from paceline.tuner.drive import folder_of, no_winner, run_study
 from paceline.tuner.families import Known, known_runs, sources_of
 from paceline.tuner.loop import Tuner
 
@@ -119,14 +117,15 @@ def tune_tasks(
                 tasks=tuple(tasks),
             )
 
-        tuner, doing = driven(stack, list(tasks.values()), runner, folder, make, on_step)
+        tuner, doing = run_study(stack, list(tasks.values()), runner, folder, make, on_step)
         found = Study.open(folder)
         if not found.answers:
-            raise TrainingError(advice_of(tuner.result, study))
-        states = {checkpoint_path(folder, best.fork, steps) for best in found.best.values()}
+            raise no_winner(tuner.result, study)
+        checkpoints = Checkpoints.of_study(folder)
+        states = {checkpoints.path(best.fork, steps) for best in found.best.values()}
         for path in states:
             doing.fetch(path)
-        doing.keep_only(states, folder / "checkpoints")
+        doing.keep_only(states)
         return found
 
 

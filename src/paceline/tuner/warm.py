@@ -10,13 +10,11 @@ from paceline.runner import Factories, Runner
 from paceline.strategy import NewTask
 from paceline.strategy.multitask import Family, Space
 from paceline.strategy.newtask import Thought, whole_intervals
-from paceline.study import Event, Study
-from paceline.study.known import read_known
-from paceline.study.study import read_settings
+from paceline.study import Event, Study, read_known, read_settings
 from paceline.traces import LearningRateRange, Trace
 from paceline.traces.shapes import shape_from_json
 from paceline.training import Training
-from paceline.tuner.drive import driven, ended, folder_of
+from paceline.tuner.drive import folder_of, keep_winner, run_study
 from paceline.tuner.families import family_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -89,8 +87,8 @@ def warm_start(
                 on_event=on_event,
             )
 
-        tuner, doing = driven(stack, make_new, runner, folder, make, on_step)
-        return ended(tuner, doing, folder, study)
+        tuner, doing = run_study(stack, make_new, runner, folder, make, on_step)
+        return keep_winner(tuner, doing, folder, study)
 
 
 def _begun(folder: Path) -> tuple[Family, list[Trace]]:

@@ -10,8 +10,9 @@ from itertools import pairwise
 from math import erf, sqrt
 from typing import Any, NamedTuple
 
+from paceline.study import Interval
 from paceline.views.curves import anchor, column, finite
-from paceline.views.data import DecisionView, ForkView, StretchView, StudyView
+from paceline.views.data import DecisionView, ForkView, StudyView
 
 LOW, HIGH = 0.05, 0.95
 TAIL = 1.6448536269514722  # of a standard normal, 95 % lies below
@@ -63,11 +64,11 @@ def fans(view: StudyView) -> tuple[Fan, ...]:
     """All forecasts that the journal holds, in the order they were made."""
     known = {fork.fork: fork for fork in view.forks}
     return tuple(
-        _fan(view, known, decision, stretch, band)
+        _fan(view, known, decision, interval, band)
         for decision in view.decisions
-        for stretch in decision.proposed
+        for interval in decision.proposed
         for band in decision.details.get("forecast", [])
-        if int(band["fork"]) == stretch.fork and _whole(band)
+        if int(band["fork"]) == interval.fork and _whole(band)
     )
 
 
@@ -76,24 +77,29 @@ def _whole(band: dict[str, Any]) -> bool:
 
 
 def _fan(
-    view: StudyView, known: dict[int, ForkView], decision: DecisionView, stretch: StretchView, band: dict[str, Any]
+    view: StudyView, known: dict[int, ForkView], decision: DecisionView, interval: Interval, band: dict[str, Any]
 ) -> Fan:
-    fork, steps = known[stretch.fork], tuple(int(step) for step in band["steps"])
-    # a look at the end of the run forecasts raw weights (docs/journal.md)
-    raw = view.settings.get("strategy", {}).get("look") == "final" and steps[-1] == view.steps
-    judged = _with_raw(view) if raw else view
+    fork, steps = known[interval.fork], tuple(int(step) for step in band["steps"])
+    judged = _at_weights(view, band.get("weights") or _old_weights(view, steps[-1]))
     at, values = finite(fork.steps, column(judged, fork))
-    first, last = bisect_right(at, stretch.start), bisect_right(at, steps[-1])
-    before = None if view.tasks else anchor(judged, known, fork, stretch.start)
+    first, last = bisect_right(at, interval.start), bisect_right(at, steps[-1])
+    before = None if view.tasks else anchor(judged, known, fork, interval.start)
     start_value = None if before is None else before[1]
     low, median, high = (tuple(float(v) for v in band[name]) for name in ("low", "median", "high"))
     seen = at[first:last], values[first:last]
-    return Fan(decision.round, stretch.fork, judged.of, stretch.start, start_value, steps, low, median, high, *seen)
+    return Fan(decision.round, interval.fork, judged.of, interval.start, start_value, steps, low, median, high, *seen)
 
 
-def _with_raw(view: StudyView) -> StudyView:
-    """The same study, read at raw weights."""
-    return view._replace(settings={**view.settings, "strategy": {**view.settings["strategy"], "of": "raw"}})
+def _old_weights(view: StudyView, step: int) -> str:
+    """The weights that a forecast in a journal of format 1 is of: raw ones if it is of the end of the run."""
+    to_the_end = view.settings.get("strategy", {}).get("judge_by") == "final" and step == view.steps
+    return "raw" if to_the_end else view.of
+
+
+def _at_weights(view: StudyView, weights: str) -> StudyView:
+    """The same study, read at these weights."""
+    strategy = {**view.settings.get("strategy", {}), "weights": weights}
+    return view._replace(settings={**view.settings, "strategy": strategy})
 
 
 def checks(fan: Fan) -> tuple[Check, ...]:

@@ -5,8 +5,8 @@ that was not observed or journaled: a forecast is the one that the decision was 
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
@@ -15,29 +15,33 @@ from jaxtyping import Float
 
 from paceline.study import (
     BestRun,
-    Created,
-    Decided,
-    Dropped,
+    DecisionState,
     Event,
-    Failed,
+    Failure,
     Finished,
-    Observed,
-    Proposed,
+    ForkState,
+    Interval,
+    Reason,
+    Report,
+    StudyState,
     TaskAnswer,
 )
 from paceline.study.answers import answers_in, best_in, embedding_in
+from paceline.study.wording import describe, describe_failure
 from paceline.traces import Schedule
 
+BY_FORK = ("ranking", "best", "forecast", "candidates", "p_fail")  # details with a row for each fork
 State = Literal["running", "leading", "dropped", "failed", "ended", "won"]
 
 
 class Band(NamedTuple):
-    """A journaled forecast of a value at a step: median and 90 % band."""
+    """A journaled forecast of a value at a step: median and 90 % band, and the weights that the value is of."""
 
     step: int
     low: float
     median: float
     high: float
+    weights: str | None = None
 
 
 class ForkView(NamedTuple):
@@ -49,12 +53,20 @@ class ForkView(NamedTuple):
     step: int
     stop: int | None
     state: State
-    reason: str
+    failure: Failure | None
+    drop: Reason | None
     schedule: Schedule
     forecast: Band | None
     steps: tuple[int, ...]
     values: dict[str, tuple[float, ...]]
     task: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why it does not go on, in English; empty if it does."""
+        if self.drop is not None:
+            return describe(self.drop)
+        return "" if self.failure is None else describe_failure(self.failure)
 
     @property
     def rate(self) -> float:
@@ -72,16 +84,6 @@ class ForkView(NamedTuple):
         return {of: column[-1] for of, column in self.values.items() if column}
 
 
-class StretchView(NamedTuple):
-    """What a decision asked for: a fork is to run from `start` to `stop` at this multiplier of its base."""
-
-    fork: int
-    parent: int | None
-    start: int
-    stop: int
-    multiplier: float
-
-
 class DecisionView(NamedTuple):
     """One decision: when, why, who was dropped, and how long it took.
 
@@ -91,11 +93,11 @@ class DecisionView(NamedTuple):
 
     round: int
     step: int
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     dropped: tuple[int, ...]
     seconds: float
     done: int
-    proposed: tuple[StretchView, ...]
+    proposed: tuple[Interval, ...]
     details: dict[str, Any]
 
 
@@ -138,7 +140,7 @@ class StudyView(NamedTuple):
     @property
     def of(self) -> str:
         """The weights whose value decides, "raw" or "averaged"."""
-        return str(self.settings.get("strategy", {}).get("of", "raw"))
+        return str(self.settings.get("strategy", {}).get("weights", "raw"))
 
     def value(self, fork: ForkView) -> float | None:
         """The latest value of a fork: of the weights that decide, or of the others where there are none."""
@@ -174,139 +176,213 @@ class StudyView(NamedTuple):
         return tuple(reversed(line))
 
 
-@dataclass(slots=True)
-class _Growing:
-    """A fork as its events come in."""
+class Selection(NamedTuple):
+    """Which part of a large study is read; `Selection()` is all of it.
 
-    parent: int | None
-    start: int
-    schedule: Schedule
-    step: int
-    stop: int | None = None
-    state: State = "running"
-    reason: str = ""
-    forecast: Band | None = None
-    steps: list[int] = field(default_factory=list[int])
-    values: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    task: int = 0
+    `forks` are the numbers of the forks; `end` is a number of an event, and later ones are left out; `reports` is the
+    most reports of a fork, evenly spaced and the latest among them; `decisions` is the most decisions, the latest.
+    """
 
-    def report(self, event: Observed | Failed) -> None:
-        """Add what an interval showed."""
-        self.steps += event.steps
-        for of, column in event.values.items():
-            self.values.setdefault(of, []).extend(column)
-        self.step, self.stop, self.forecast = event.stop if isinstance(event, Observed) else event.step, None, None
-        if isinstance(event, Failed):
-            self.state, self.reason = "failed", event.reason
+    forks: frozenset[int] | None = None
+    end: int | None = None
+    reports: int | None = None
+    decisions: int | None = None
 
 
-@dataclass(slots=True)
-class _Made:
-    """A decision as its events come in."""
-
-    event: Decided
-    done: int
-    dropped: list[int] = field(default_factory=list[int])
-    proposed: list[StretchView] = field(default_factory=list[StretchView])
-
-    def view(self) -> DecisionView:
-        e = self.event
-        so_far = tuple(self.dropped), e.seconds, self.done, tuple(self.proposed)
-        return DecisionView(e.round, e.step, e.reasons, *so_far, e.details)
+ALL = Selection()
 
 
-def read(events: Sequence[Event]) -> StudyView:
-    """What the events of a study add up to."""
-    settings, forks = dict[str, Any](), dict[int, _Growing]()
-    decisions, bands, ranking = list[_Made](), dict[int, Band](), list[int]()
-    done, finished, spent = 0, None, list[Spent]()
-    for event in events:
-        match event:
-            case Created():
-                settings = event.settings
-            case Decided():
-                decisions.append(_Made(event, done))
-                bands, ranking = bands_of(event.details), [int(r["fork"]) for r in event.details.get("ranking", [])]
-            case Dropped():
-                forks[event.fork].state, forks[event.fork].reason = "dropped", event.reason
-                decisions[-1].dropped.append(event.fork)
-            case Proposed():
-                fork = forks.setdefault(event.fork, _Growing(event.parent, event.start, event.schedule, event.start))
-                fork.task = event.task
-                fork.schedule, fork.stop, fork.forecast = event.schedule, event.stop, bands.get(event.fork)
-                rate = float(event.schedule.multipliers[-1])
-                if decisions:
-                    decisions[-1].proposed.append(StretchView(event.fork, event.parent, event.start, event.stop, rate))
-            case Observed() | Failed():
-                done += (event.stop if isinstance(event, Observed) else event.step) - event.start
-                forks[event.fork].report(event)
-                if isinstance(event, Observed):
-                    _note_best(spent, done, event, settings)
-            case Finished():
-                finished = event
-            case _:
-                pass
-    tasks, best, leader = settings.get("tasks", []), best_in(events), None
-    if tasks:
-        _name_runs(forks, {run.fork for run in best.values()}, finished)
+def read(study: "StudyState | Iterable[Event]", selection: Selection = ALL) -> StudyView:
+    """The view of a study, from its state or from its events."""
+    state = study if isinstance(study, StudyState) else StudyState.of(study)
+    end = state.count if selection.end is None else min(selection.end, state.count)
+    settings = state.settings
+    decisions = [_decision(state, decision, selection) for decision in _chosen_decisions(state, selection, end)]
+    details = decisions[-1].details if decisions else {}
+    bands = bands_of(details)
+    numbers = [
+        number
+        for number, fork in sorted(state.forks.items())
+        if fork.intervals[0] < end and (selection.forks is None or number in selection.forks)
+    ]
+    forks = {number: _fork(state, state.forks[number], selection, end, bands.get(number)) for number in numbers}
+    finished = state.finished if state.is_finished and end == state.count else None
+    answers, best, embedding = answers_in(state), best_in(state), embedding_in(state)
+    if end < state.count:
+        answers, best, embedding = answers_before(state, end)
+    leader = None
+    if settings.get("tasks"):
+        forks = _with_run_states(forks, {run.fork for run in best.values()}, finished)
     else:
-        leader = next((n for n in ranking if n in forks and forks[n].state == "running"), _furthest(forks, settings))
-        _name_states(forks, leader, finished)
-    views = [_fork_view(n, fork, tasks[fork.task] if tasks else "") for n, fork in sorted(forks.items())]
-    made, told = tuple(d.view() for d in decisions), (answers_in(events), best, embedding_in(events))
-    return StudyView(settings, tuple(views), made, done, leader, finished, *told, tuple(spent))
+        ranking = [int(row["fork"]) for row in details.get("ranking", [])]
+        running = {number for number, fork in forks.items() if fork.state == "running"}
+        leader = next((number for number in ranking if number in running), _furthest(forks, settings))
+        forks = _with_fork_states(forks, leader, finished)
+    return StudyView(
+        settings,
+        tuple(forks.values()),
+        tuple(decisions),
+        _done_steps(state, end),
+        leader,
+        finished,
+        answers,
+        best,
+        embedding,
+        () if selection.forks is not None else _best_so_far(state, end),
+    )
 
 
-def _fork_view(number: int, f: _Growing, task: str) -> ForkView:
-    standing = f.parent, f.start, f.step, f.stop, f.state, f.reason, f.schedule, f.forecast
-    return ForkView(number, *standing, tuple(f.steps), {of: tuple(column) for of, column in f.values.items()}, task)
+def _chosen_decisions(state: StudyState, selection: Selection, end: int) -> list[DecisionState]:
+    decisions = [decision for decision in state.decisions if decision.event < end]
+    return decisions if selection.decisions is None else decisions[-selection.decisions :]
 
 
-def _note_best(spent: list[Spent], done: int, event: Observed, settings: dict[str, Any]) -> None:
-    """Add a value where it is the best so far; values of the tasks of a family do not compare."""
-    better = max if settings.get("mode") == "max" else min
-    ends = [column[-1] for column in event.values.values() if column and isfinite(column[-1])]
-    if ends and not settings.get("tasks"):
-        value = better(ends)
-        if not spent or better(value, spent[-1].value) != spent[-1].value:
-            spent.append(Spent(done, value))
+def _decision(state: StudyState, decision: DecisionState, selection: Selection) -> DecisionView:
+    event = state.decided(decision)
+    shown = selection.forks
+    intervals = [
+        interval
+        for n in decision.intervals
+        if isinstance(interval := state.events[n], Interval) and (shown is None or interval.fork in shown)
+    ]
+    dropped = tuple(fork for fork in decision.dropped if shown is None or fork in shown)
+    details = event.details if shown is None else _details_of(event.details, shown)
+    return DecisionView(
+        event.round, event.step, event.reasons, dropped, event.seconds, decision.done_steps, tuple(intervals), details
+    )
+
+
+def _details_of(details: dict[str, Any], forks: frozenset[int]) -> dict[str, Any]:
+    """The details of a decision, without forks that are not shown."""
+    return {
+        name: [row for row in rows if "fork" not in row or row["fork"] in forks] if name in BY_FORK else rows
+        for name, rows in details.items()
+    }
+
+
+def _fork(state: StudyState, fork: ForkState, selection: Selection, end: int, forecast: Band | None) -> ForkView:
+    """A fork up to an event."""
+    intervals = [number for number in fork.intervals if number < end]
+    reported = [number for number in fork.reports if number < end]
+    first, latest = state.events[intervals[0]], state.events[intervals[-1]]
+    assert isinstance(first, Interval)
+    assert isinstance(latest, Interval)
+    steps, values = list[int](), dict[str, list[float]]()
+    last: Report | None = None
+    for number in _spaced(reported, selection.reports):
+        last = state.events[number]  # pyright: ignore[reportAssignmentType]
+        assert isinstance(last, Report)
+        steps += last.steps
+        for weights, column in last.values.items():
+            values.setdefault(weights, []).extend(column)
+    running = len(intervals) > len(reported)
+    failure = last.failure if last is not None else None
+    drop = state.drop_of(fork) if fork.dropped is not None and fork.dropped < end else None
+    tasks = state.settings.get("tasks", [])
+    shown_parent = selection.forks is None or fork.parent in selection.forks
+    return ForkView(
+        fork=fork.id,
+        parent=fork.parent if shown_parent else None,
+        start=fork.start,
+        step=last.stop if last is not None else fork.start,
+        stop=latest.stop if running else None,
+        state="dropped" if drop is not None else "failed" if failure is not None else "running",
+        failure=failure,
+        drop=drop.reason if drop is not None else None,
+        schedule=latest.schedule,
+        forecast=forecast if running else None,
+        steps=tuple(steps),
+        values={weights: tuple(column) for weights, column in values.items()},
+        task=tasks[first.task] if tasks else "",
+    )
+
+
+def _spaced(numbers: Sequence[int], most: int | None) -> Sequence[int]:
+    """At most so many of them: the latest third, and evenly spaced ones before."""
+    if most is None or len(numbers) <= most:
+        return numbers
+    late = max(most // 3, 1)
+    early, count = numbers[:-late], most - late
+    picked = [early[i * (len(early) - 1) // max(count - 1, 1)] for i in range(count)]
+    return [*dict.fromkeys(picked), *numbers[-late:]]
+
+
+def _done_steps(state: StudyState, end: int) -> int:
+    """Steps of all forks before an event; the state counts them at each decision."""
+    if end >= state.count:
+        return state.done_steps
+    later = next((decision for decision in state.decisions if decision.event >= end), None)
+    return state.done_steps if later is None else later.done_steps
+
+
+def answers_before(
+    state: StudyState, end: int
+) -> tuple[dict[str, TaskAnswer], dict[str, BestRun], dict[str, Float[np.ndarray, "dims"]]]:
+    """What the decisions before an event say of a family."""
+    return answers_in(state, end), best_in(state, end), embedding_in(state, end)
+
+
+def _best_so_far(state: StudyState, end: int) -> tuple[Spent, ...]:
+    """The best value at the end of an interval, of either weights, as steps are spent; a family has none."""
+    if state.settings.get("tasks"):
+        return ()
+    better = max if state.settings.get("mode") == "max" else min
+    path, done = list[Spent](), 0
+    for number in sorted(number for fork in state.forks.values() for number in fork.reports if number < end):
+        report = state.events[number]
+        assert isinstance(report, Report)
+        done += report.stop - report.start
+        values = [column[-1] for column in report.values.values() if column and isfinite(column[-1])]
+        if report.failure is None and values:
+            value = better(values)
+            if not path or better(value, path[-1].value) != path[-1].value:
+                path.append(Spent(done, value))
+    return tuple(path)
 
 
 def bands_of(details: dict[str, Any]) -> dict[int, Band]:
     """The journaled forecast of each fork at its next decision, from the details of a decision."""
     return {
-        int(f["fork"]): Band(int(f["steps"][-1]), f["low"][-1], f["median"][-1], f["high"][-1])
+        int(f["fork"]): Band(int(f["steps"][-1]), f["low"][-1], f["median"][-1], f["high"][-1], f.get("weights"))
         for f in details.get("forecast", [])
         if f["steps"] and None not in (f["low"][-1], f["median"][-1], f["high"][-1])
     }
 
 
-def _furthest(forks: dict[int, _Growing], settings: dict[str, Any]) -> int | None:
+def _furthest(forks: dict[int, ForkView], settings: dict[str, Any]) -> int | None:
     """The living fork with the best latest value among those that got furthest: earlier values do not compare."""
-    of, sign = settings.get("strategy", {}).get("of", "raw"), 1.0 if settings.get("mode") == "max" else -1.0
-    alive = {n: f for n, f in forks.items() if f.state == "running" and f.steps}
-    furthest = max((f.step for f in alive.values()), default=0)
+    weights = settings.get("strategy", {}).get("weights", "raw")
+    sign = 1.0 if settings.get("mode") == "max" else -1.0
+    alive = {number: fork for number, fork in forks.items() if fork.state == "running" and fork.steps}
+    furthest = max((fork.step for fork in alive.values()), default=0)
 
     def merit(number: int) -> float:
         values = alive[number].values
-        return sign * values.get(of, next(iter(values.values())))[-1]
+        return sign * values.get(weights, next(iter(values.values())))[-1]
 
-    return max((n for n, f in alive.items() if f.step == furthest), key=merit, default=None)
+    return max((n for n, fork in alive.items() if fork.step == furthest), key=merit, default=None)
 
 
-def _name_states(forks: dict[int, _Growing], leader: int | None, finished: Finished | None) -> None:
-    for number, fork in forks.items():
+def _with_fork_states(forks: dict[int, ForkView], leader: int | None, finished: Finished | None) -> dict[int, ForkView]:
+    """Forks with who leads, has ended or won."""
+
+    def state(fork: ForkView) -> State:
         if fork.state == "running" and finished is not None:
-            fork.state = "won" if number == finished.fork else "ended"
-        elif number == leader:
-            fork.state = "leading"
+            return "won" if fork.fork == finished.fork else "ended"
+        return "leading" if fork.fork == leader else fork.state
+
+    return {number: fork._replace(state=state(fork)) for number, fork in forks.items()}
 
 
-def _name_runs(forks: dict[int, _Growing], best: set[int], finished: Finished | None) -> None:
+def _with_run_states(forks: dict[int, ForkView], best: set[int], finished: Finished | None) -> dict[int, ForkView]:
     """Runs of a family: those that are done have ended, and the best of each task leads, or won."""
-    for number, fork in forks.items():
-        if fork.state != "failed" and fork.stop is None:
-            fork.state = ("leading" if finished is None else "won") if number in best else "ended"
+
+    def state(fork: ForkView) -> State:
+        if fork.state == "failed" or fork.stop is not None:
+            return fork.state
+        return ("leading" if finished is None else "won") if fork.fork in best else "ended"
+
+    return {number: fork._replace(state=state(fork)) for number, fork in forks.items()}
 
 
 def to_json(view: StudyView) -> dict[str, Any]:
@@ -326,7 +402,8 @@ def to_json(view: StudyView) -> dict[str, Any]:
 
 def _decision_json(decision: DecisionView) -> dict[str, Any]:
     """A decision without what it was made with, which is in the journal."""
-    return {key: value for key, value in decision._asdict().items() if key not in ("done", "proposed", "details")}
+    fields = {key: value for key, value in decision._asdict().items() if key not in ("done", "proposed", "details")}
+    return {**fields, "reasons": [{**r.to_json(), "sentence": describe(r)} for r in decision.reasons]}
 
 
 def _family_json(view: StudyView) -> dict[str, Any]:
@@ -346,6 +423,9 @@ def _fork_json(fork: ForkView) -> dict[str, Any]:
     band = None if fork.forecast is None else fork.forecast._asdict()
     return {
         **fork._asdict(),
+        "reason": fork.reason,
+        "failure": None if fork.failure is None else fork.failure.to_json(),
+        "drop": None if fork.drop is None else fork.drop.to_json(),
         "schedule": fork.schedule.to_json(),
         "rate": fork.rate,
         "values": finite_or_none(fork.values),

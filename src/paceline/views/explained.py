@@ -1,12 +1,11 @@
-"""A decision in words: who was cloned from whom at which rate and why, who was dropped, and what then happened."""
+"""A decision in English: which clones were made and why, which forks were dropped, and what came of it."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from paceline.study import Decided, Dropped, Event, Failed, Finished, Observed, Proposed
-from paceline.study.recorded import column
+from paceline.study import Interval, Reason, Report, StudyState, column
+from paceline.study.wording import describe, describe_failure
 from paceline.views.data import Band, bands_of
 from paceline.views.words import band_in_words, number
 
@@ -20,99 +19,99 @@ class Explained(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def explained(events: Sequence[Event], of: str = "raw", *, family: bool = False) -> Explained:
+def explained(state: StudyState, at: int) -> Explained:
     """Explain a decision.
 
     Args:
-        events: the decision and all events up to the next one.
-        of: the weights whose value decides.
-        family: whether forks are whole runs of tasks.
+        state: the study.
+        at: number of the decision, from 0.
     """
-    decided = next(event for event in events if isinstance(event, Decided))
-    bands, reports = bands_of(decided.details), {e.fork: e for e in events if isinstance(e, Observed | Failed)}
-    proposals = [event for event in events if isinstance(event, Proposed)]
-    clones = {event.fork: event for event in proposals if event.parent is not None}
-    taken = set[str]()
-    born, noun = list[str](), "run" if family else "fork"
-    for fork, proposal in clones.items():
-        because = _because(decided.reasons, fork)
-        taken.update(reason for reason in decided.reasons if because and _is_about(reason, fork))
-        born.append(_born(proposal, because) + _outcome(bands.get(fork), reports.get(fork), of))
-    told = [_sentence(reason) for reason in decided.reasons if reason not in taken]
-    went_on = [event.fork for event in proposals if event.parent is None and event.start > 0]
-    if went_on and not family:
-        several = len(went_on) > 1
-        names = f"fork{'s' * several} {', '.join(map(str, went_on))} go{'' if several else 'es'} on"
-        told.append(_sentence(f"{names} to step {max(e.stop for e in proposals if e.fork in went_on):,}"))
-    foreseen = [
-        f"{noun.capitalize()} {fork}." + _outcome(band, reports.get(fork), of)
-        for fork, band in bands.items()
-        if fork not in clones
-    ]
-    gone = _gone([event for event in events if isinstance(event, Dropped)], noun)
-    failed = [
-        _sentence(f"{noun} {e.fork} failed at step {e.step:,}: {e.reason}") for e in events if isinstance(e, Failed)
-    ]
-    ended = ["The study is over."] if isinstance(events[-1], Finished) else []
-    return Explained(decided.round, decided.step, decided.seconds, (*told, *born, *foreseen, *gone, *failed, *ended))
+    event = state.decided(state.decisions[at])
+    return Explained(event.round, event.step, event.seconds, tuple(_sentence(text) for text in _texts(state, at)))
 
 
-def all_explained(events: Sequence[Event], of: str = "raw", *, family: bool = False) -> list[Explained]:
+def all_explained(state: StudyState) -> list[Explained]:
     """Explain every decision of a study, in order."""
-    starts = [i for i, event in enumerate(events) if isinstance(event, Decided)]
-    return [explained(events[a:b], of, family=family) for a, b in pairwise([*starts, len(events)])]
+    return [explained(state, at) for at in range(len(state.decisions))]
 
 
-def _gone(dropped: Sequence[Dropped], noun: str) -> list[str]:
-    """Who was dropped and why: those who fell behind together, others one by one."""
-    behind = [f"{event.fork} at {event.reason[10:-10]}" for event in dropped if _fell_behind(event.reason)]
-    others = [_sentence(f"{noun} {e.fork} was dropped: {e.reason}") for e in dropped if not _fell_behind(e.reason)]
-    if not behind:
-        return others
-    are = f"{noun} {behind[0]} is" if len(behind) == 1 else f"{noun}s {', '.join(behind[:-1])} and {behind[-1]} are"
-    return [*others, _sentence(f"{are} behind and dropped")]
+def _texts(state: StudyState, at: int) -> Iterator[str]:
+    decision = state.decisions[at]
+    event = state.decided(decision)
+    weights = str(state.settings.get("strategy", {}).get("weights", "raw"))
+    noun = "run" if state.settings.get("tasks") else "fork"
+    bands = bands_of(event.details)
+    intervals = [(state.interval(n), state.report_on(n)) for n in decision.intervals]
+    clones = {interval.fork for interval, _ in intervals if interval.parent is not None}
+    why = {reason["fork"]: reason["why"] for reason in event.reasons if reason.kind == "clone"}
+    yield from (
+        describe(reason) for reason in event.reasons if not (reason.kind == "clone" and reason["fork"] in clones)
+    )
+    if noun == "fork":
+        yield from _continued([interval for interval, _ in intervals])
+    for interval, report in intervals:
+        outcome = _outcome(bands.get(interval.fork), report, weights)
+        if interval.parent is not None:
+            yield _clone(interval, why.get(interval.fork)) + outcome
+        elif outcome:
+            yield f"{noun} {interval.fork}.{outcome}"
+    yield from _dropped(state, decision.dropped, noun)
+    for interval, report in intervals:
+        if report is not None and report.failure is not None:
+            yield f"{noun} {interval.fork} failed at step {report.stop:,}: {describe_failure(report.failure)}"
+    if state.is_finished and at == len(state.decisions) - 1:
+        yield "the study is over"
 
 
-def _fell_behind(reason: str) -> bool:
-    """Whether it reads "its value 0.1631 is behind"."""
-    return reason.startswith("its value ") and reason.endswith(" is behind") and reason.count(" ") == 4
+def _continued(intervals: Sequence[Interval]) -> Iterator[str]:
+    """The forks that go on."""
+    old = [interval for interval in intervals if interval.parent is None and interval.start > 0]
+    if old:
+        several = len(old) > 1
+        names = ", ".join(str(interval.fork) for interval in old)
+        stop = max(interval.stop for interval in old)
+        yield f"fork{'s' * several} {names} continue{'' if several else 's'} to step {stop:,}"
 
 
-def _is_about(reason: str, fork: int) -> bool:
-    return reason.startswith(f"fork {fork} begins as a clone of fork ")
+def _dropped(state: StudyState, forks: Sequence[int], noun: str) -> Iterator[str]:
+    """The forks that were dropped: those that are behind in one sentence, each other one with its reason."""
+    reasons = {fork: drop.reason for fork in forks if (drop := state.drop_of(state.forks[fork])) is not None}
+    for fork, reason in reasons.items():
+        if reason.kind != "behind":
+            yield f"{noun} {fork} was dropped: {describe(reason)}"
+    behind = [f"{fork} at {number(reason['value'])}" for fork, reason in reasons.items() if reason.kind == "behind"]
+    if len(behind) == 1:
+        yield f"{noun} {behind[0]} is behind and dropped"
+    elif behind:
+        yield f"{noun}s {', '.join(behind[:-1])} and {behind[-1]} are behind and dropped"
 
 
-def _because(reasons: Sequence[str], fork: int) -> str:
-    """Why a clone got its rate: what its reason says after the colon."""
-    return next((reason.partition(": ")[2] for reason in reasons if _is_about(reason, fork)), "")
-
-
-def _born(proposal: Proposed, because: str) -> str:
-    """A clone: where it came from, its rate, and why."""
-    schedule, start = proposal.schedule, proposal.start
+def _clone(interval: Interval, why: Reason | None) -> str:
+    """A clone: its parent, its rate, and why it has that rate."""
+    schedule, start = interval.schedule, interval.start
     before, now = (float(schedule.multiplier(max(step, 0))) for step in (start - 1, start))
     kind = "rate" if schedule.tuned_base is None else "peak rate"
     change = (
-        f"{kind} {number(now)}, as before" if before == now else f"{kind} {number(now)} in place of {number(before)}"
+        f"{kind} {number(now)}, as before" if before == now else f"{kind} {number(now)} instead of {number(before)}"
     )
-    why = f", because {because}" if " is " in because else f" ({because})" if because else ""
-    return f"Fork {proposal.fork} became a clone of fork {proposal.parent} at step {start:,}: {change}{why}."
+    because = "" if why is None else f" ({describe(why)})"
+    return f"fork {interval.fork} became a clone of fork {interval.parent} at step {start:,}: {change}{because}."
 
 
-def _outcome(band: Band | None, report: "Observed | Failed | None", of: str) -> str:
+def _outcome(band: Band | None, report: Report | None, weights: str) -> str:
     """The forecast, and what came of it."""
     if band is None:
         return ""
-    foreseen = f" Its forecast was {band_in_words(band)}"
+    forecast = f" Its forecast was {band_in_words(band)}"
     if report is None:
-        return f"{foreseen}."
-    values = column(report.values, of)
-    if isinstance(report, Failed) or not values or not isfinite(values[-1]):
-        return f"{foreseen}; it failed."
-    if report.stop != band.step:  # a forecast of the end, made on the way there
-        return f"{foreseen}; at step {report.stop:,} it stood at {number(values[-1])}."
+        return f"{forecast}."
+    values = column(report.values, band.weights or weights)
+    if report.failure is not None or not values or not isfinite(values[-1]):
+        return f"{forecast}; it failed."
+    if report.stop != band.step:  # a forecast of the final value, made on the way there
+        return f"{forecast}; at step {report.stop:,} its value was {number(values[-1])}."
     inside = "inside" if band.low <= values[-1] <= band.high else "outside"
-    return f"{foreseen}; it came to {number(values[-1])}, {inside} the band."
+    return f"{forecast}; the result was {number(values[-1])}, {inside} the band."
 
 
 def _sentence(text: str) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from paceline.study import Decided, Event, Failed, Observed
+from paceline.study import Decided, Event, Report
+from paceline.study.wording import describe, describe_all, describe_failure
 from paceline.traces import Schedule
 from paceline.views.data import StudyView, bands_of
 from paceline.views.words import number, share
@@ -47,13 +48,13 @@ def run_lines(event: Event, view: StudyView) -> list[str]:
                 f"run {n} is expected to end at {number(b.median)} ({number(b.low)} to {number(b.high)})"
                 for n, b in bands_of(event.details).items()
             ]
-            return [f"decision {event.round}: {'; '.join([*event.reasons, *ends])}"]
-        case Observed():
+            return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *ends])}"]
+        case Report() if event.failure is not None:
+            task, why = view.fork(event.fork).task, describe_failure(event.failure)
+            return [f"run {event.fork} of task {task!r} failed at step {event.stop:,}: {why}"]
+        case Report():
             run = view.fork(event.fork)
             return [f"run {event.fork} of task {run.task!r} ended at {number(view.value(run))}; {share(view)} done"]
-        case Failed():
-            task = view.fork(event.fork).task
-            return [f"run {event.fork} of task {task!r} failed at step {event.step:,}: {event.reason}"]
         case _:
             return []
 
@@ -105,7 +106,7 @@ def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
         standing = f"; best so far: {', '.join(best)}" if best else ""
         return [f"not over: {made} of {view.settings['strategy']['budget']} runs made{standing}"]
     if not view.answers:
-        return [f"no run reached the end: {view.decisions[-1].reasons[0]}"]
+        return [f"no run reached the end: {describe(view.decisions[-1].reasons[0])}"]
     bare = [task for task in view.answers if task not in view.best_runs]
     return [
         answers_table(view),

@@ -66,10 +66,10 @@ def chosen(view: StudyView, decision: DecisionView) -> tuple[Chosen, ...]:
     """The rates that a decision gave out, at the values they were given for."""
     known = {fork.fork: fork for fork in view.forks}
     found = list[Chosen]()
-    for stretch in decision.proposed:
-        at = anchor(view, known, known[stretch.fork], stretch.start)
+    for interval in decision.proposed:
+        at = anchor(view, known, known[interval.fork], interval.start)
         if at is not None:
-            found.append(Chosen(stretch.fork, at[1], stretch.multiplier))
+            found.append(Chosen(interval.fork, at[1], interval.multiplier))
     return tuple(found)
 
 

@@ -10,7 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paceline.study import Event
+from paceline.study import Event, StudyState
+from paceline.study.wording import describe_all
 from paceline.views.data import StudyView, read
 from paceline.views.text import event_lines, fork_table
 from paceline.views.words import share
@@ -28,13 +29,14 @@ class Lines:
     """
 
     def __init__(self, console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> None:
-        self._console, self._events, self._prefix = console, list(past), f"{title}: " if title else ""
+        self._console, self._state = console, StudyState.of(past)
+        self._prefix = f"{title}: " if title else ""
 
     def on_event(self, event: Event) -> None:
         """Print what the event says."""
-        self._events.append(event)
+        self._state.append(event)
         if self._console is not None:
-            for line in event_lines(event, read(self._events)):
+            for line in event_lines(event, read(self._state)):
                 self._console.print(self._prefix + line, soft_wrap=True)
 
     def on_step(self, fork: int, step: int) -> None:
@@ -58,16 +60,16 @@ class Screen:
     """
 
     def __init__(self, console: Console, past: Sequence[Event] = (), *, title: str = "") -> None:
-        self._events, self._title = list(past), title
-        self._view, self._began = read(self._events), time.perf_counter()
+        self._state, self._title = StudyState.of(past), title
+        self._view, self._began = read(self._state), time.perf_counter()
         self._steps: dict[int, int] = {}
         self._before = self._view.done_steps
         self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
 
     def on_event(self, event: Event) -> None:
         """Take the event in; the next redraw shows it."""
-        self._events.append(event)
-        self._view = read(self._events)
+        self._state.append(event)
+        self._view = read(self._state)
 
     def on_step(self, fork: int, step: int) -> None:
         """Move the bar inside an interval."""
@@ -92,7 +94,9 @@ class Screen:
         shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
         words = "ended or failed earlier" if view.tasks else "dropped or failed earlier"
         more = [Text(f"{len(forks) - len(shown)} {words}", style="dim")] * (len(shown) < len(forks))
-        reasons = [Text(f"decision {d.round}: {'; '.join(d.reasons)}") for d in view.decisions[-SHOWN_DECISIONS:]]
+        reasons = [
+            Text(f"decision {d.round}: {'; '.join(describe_all(d.reasons))}") for d in view.decisions[-SHOWN_DECISIONS:]
+        ]
         return Group(self._bar(view, done), fork_table(view, shown), *more, *reasons)
 
     def _bar(self, view: StudyView, done: int) -> Table:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from paceline.study import Event
+from paceline.study import Event, StudyState
 from paceline.views.captions import CAPTIONS
 from paceline.views.data import StudyView, read
 from paceline.views.explained import all_explained
@@ -108,7 +108,7 @@ def _figure(key: str, what: str, figure: Figure) -> str:
 def _decisions(view: StudyView, events: Sequence[Event]) -> str:
     """One block a decision, its sentences below it."""
     blocks = list[str]()
-    for decision in all_explained(events, view.of, family=bool(view.tasks)):
+    for decision in all_explained(StudyState.of(events)):
         lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in decision.sentences)
         at = "" if view.tasks else f", step {decision.step:,}"
         took = f"{1000 * decision.seconds:.0f} ms"

@@ -40,5 +40,5 @@ def _value(view: StudyView) -> tuple[float | None, str]:
         ends = [run.value for run in view.best_runs.values()]
         return (sum(ends) / len(ends) if len(ends) == len(view.tasks) else None), view.of
     if view.finished is not None:
-        return view.finished.value, view.finished.of
+        return view.finished.value, view.finished.weights
     return (None if view.best is None else view.value(view.best)), view.of

@@ -7,8 +7,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from paceline.study import Decided, Dropped, Event, Failed, Observed
-from paceline.study.study import checkpoint_path
+from paceline.study import Checkpoints, Decided, Dropped, Event, Report
+from paceline.study.wording import describe, describe_all, describe_failure
 from paceline.views.data import ForkView, StudyView, bands_of
 from paceline.views.family import family_in_words, family_result, run_lines
 from paceline.views.words import band_in_words, bound_in_words, cost_in_words, number, schedule_in_words, share
@@ -70,15 +70,15 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
             forecasts = [
                 f"fork {fork} is expected at {band_in_words(b)}" for fork, b in bands_of(event.details).items()
             ]
-            return [f"decision {event.round}: {'; '.join([*event.reasons, *forecasts])}"]
+            return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *forecasts])}"]
         case Dropped():
-            return [f"fork {event.fork} dropped: {event.reason}"]
-        case Observed():
+            return [f"fork {event.fork} dropped: {describe(event.reason)}"]
+        case Report() if event.failure is not None:
+            return [f"fork {event.fork} failed at step {event.stop:,}: {describe_failure(event.failure)}"]
+        case Report():
             fork = view.fork(event.fork)
             at = f"{number(view.value(fork))} at rate {number(fork.rate)}"
             return [f"fork {event.fork} reached step {event.stop:,}: {at}; {share(view)} done"]
-        case Failed():
-            return [f"fork {event.fork} failed at step {event.step:,}: {event.reason}"]
         case _:
             return []
 
@@ -91,11 +91,11 @@ def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]"
     if best is None:
         if view.finished is None:
             return ["nothing has been observed yet"]
-        return [f"no fork reached the end: {view.decisions[-1].reasons[0]}"]
+        return [f"no fork reached the end: {describe(view.decisions[-1].reasons[0])}"]
     values = ", ".join(f"{number(value)} ({of} weights)" for of, value in best.last.items())
     if view.finished is None:
         return [f"not over: {share(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
-    kept = checkpoint_path(path, best.fork, best.step)  # not where forks were driven by hand, or by Ray Tune
+    kept = Checkpoints.of_study(path).path(best.fork, best.step)  # not where forks were driven by hand, or by Ray Tune
     state = f"its checkpoint: {kept}" if kept.exists() else "no checkpoint is kept here"
     return [
         f"fork {best.fork} ended best: {values}",
@@ -115,7 +115,7 @@ def study_page(view: StudyView, path: Path) -> RenderableType:
     for decision in view.decisions:
         dropped = () if view.tasks else decision.dropped
         drops = [f"dropped: {', '.join(map(str, dropped))}"] if dropped else []
-        words = "; ".join([*decision.reasons, *drops])
+        words = "; ".join([*describe_all(decision.reasons), *drops])
         decisions.add_row(
             str(decision.round) if view.tasks else f"{decision.step:,}", words, f"{1000 * decision.seconds:.0f}"
         )

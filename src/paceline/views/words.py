@@ -4,13 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paceline.study.wording import number
 from paceline.traces import Schedule
 from paceline.views.data import Band, StudyView
 
-
-def number(value: float | None) -> str:
-    """Four digits, or a dash."""
-    return "-" if value is None else f"{value:.4g}"
+__all__ = [
+    "band_in_words",
+    "bound_in_words",
+    "cost_in_words",
+    "number",
+    "schedule_in_words",
+    "share",
+]
 
 
 def share(view: StudyView, done: int | None = None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Finished, Journal, Observed, Proposed, read_journal
+from paceline.study import Created, Decided, Dropped, Event, Finished, Interval, Journal
 from paceline.study.study import write_settings
 from paceline.traces import Schedule
 
@@ -18,15 +18,15 @@ RANKING = [{"fork": 0, "value": 1.6}, {"fork": 1, "value": 1.8}]
 EVENTS: list[Event] = [
     Created(SETTINGS),
     Decided(1, 0, ("2 forks start at 0.1, 0.01",), {}, 0.001),
-    Proposed(0, None, 0, 20, FIRST, 1),
-    Proposed(1, None, 0, 20, OTHER, 1),
+    Interval(0, None, 0, 20, FIRST, 1),
+    Interval(1, None, 0, 20, OTHER, 1),
     Observed(0, 0, 20, (10, 20), {"raw": (2.0, 1.5), "averaged": (2.2, 1.6)}),
     Observed(1, 0, 20, (10, 20), {"raw": (2.0, 1.2), "averaged": (2.4, 1.8)}),
     Decided(2, 20, ("at step 20, best first: 0, 1", WHY), {"ranking": RANKING, "forecast": FORECAST}, 0.1),
     Dropped(1, 20, "its value 1.8 is behind"),
-    Proposed(0, None, 20, 100, FIRST.extend(0.1, 100), 2),
+    Interval(0, None, 20, 100, FIRST.extend(0.1, 100), 2),
     Cloned(2, 0, 20),
-    Proposed(2, 0, 20, 100, FIRST.extend(0.05, 100), 2),
+    Interval(2, 0, 20, 100, FIRST.extend(0.05, 100), 2),
     Observed(0, 20, 100, (60, 100), {"raw": (1.1, 0.7), "averaged": (1.0, 0.65)}),
     Observed(2, 20, 100, (60, 100), {"raw": (0.9, 0.5), "averaged": (0.8, 0.45)}),
     Decided(3, 100, ("fork 2 ended best, at 0.45",), {}, 0.0),

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from paceline.errors import InputError
-from paceline.study import Decided, Failed, read_journal
+from paceline.study import Decided, read_journal
 from paceline.traces import Schedule
 from paceline.views.figures import FIGURES
 from paceline.views.web.app import make_app

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paceline.study import Decided, Failed, Proposed
+from paceline.study import Decided, Interval
 from paceline.views.web.followed import Followed
 from tests.views.test_figure_data import golden
 from tests.views.web.studies import EVENTS, FIRST, OTHER, append, family, write
@@ -212,7 +212,7 @@ def test_the_list_of_studies(tmp_path: Path, serve: Callable[..., str], opened: 
 def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
     broken = [*EVENTS[:5], Failed(1, 0, 10, MARKUP, (10,), {"raw": (2.0,), "averaged": (2.0,)})]
     study = [*broken, Decided(2, 20, (MARKUP,), {"ranking": [{"fork": 0, "value": 1.6}]}, 0.1)]
-    write(tmp_path / "<img src=x onerror=alert(1)>", [*study, Proposed(0, None, 20, 100, FIRST.extend(0.1, 100), 2)])
+    write(tmp_path / "<img src=x onerror=alert(1)>", [*study, Interval(0, None, 20, 100, FIRST.extend(0.1, 100), 2)])
     page = opened(serve(tmp_path))
     page.click(".studies a")
     filled(page)
@@ -247,7 +247,7 @@ def test_a_study_that_is_damaged_or_has_not_begun_says_so(
     page = opened(f"{serve(tmp_path)}/study/first")
     page.wait_for_selector("#state.empty")
     assert page.inner_text("#standing") == "Nothing has happened yet."
-    append(folder, [*EVENTS[:2], Proposed(0, None, 0, 20, OTHER, 1)])
+    append(folder, [*EVENTS[:2], Interval(0, None, 0, 20, OTHER, 1)])
     filled(page)
     with (folder / "journal.jsonl").open("ab") as file:
         file.write(b"nonsense\n")

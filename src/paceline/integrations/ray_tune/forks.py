@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 from paceline.errors import InputError
 from paceline.integrations.ray_tune.rates import staircase
 from paceline.integrations.ray_tune.record import State
-from paceline.strategy import Dynamic, Proposal
+from paceline.strategy import Dynamic
+from paceline.study import Interval
 
 
 @dataclass(slots=True)
 class Running:
     """A proposal in a trial, the state it begins from, and what was seen of it."""
 
-    proposal: Proposal
+    proposal: Interval
     origin: State
     steps: list[int] = field(default_factory=list[int])
     values: list[float] = field(default_factory=list[float])
@@ -42,4 +43,4 @@ def strategy_for(trials: int, *, steps: int, cost: float | None, stairs: int) ->
         raise InputError(f"expected at least two trials to compare, got num_samples={trials}: pass 4, or 8")
     base = staircase(steps, stairs) if stairs else None
     horizon = Dynamic.horizon(base=base, forks=trials) if cost is None else Dynamic.horizon(base=base, cost=cost)
-    return replace(horizon, of="raw")
+    return replace(horizon, weights="raw")

@@ -25,7 +25,8 @@ from paceline.errors import InputError, TrainingError
 from paceline.integrations.ray_tune.forks import Running, strategy_for
 from paceline.integrations.ray_tune.rates import SCHEDULE, rated
 from paceline.integrations.ray_tune.record import Record
-from paceline.strategy import Dynamic, Proposal, Strategy
+from paceline.strategy import Dynamic, Strategy
+from paceline.study import Interval
 from paceline.traces import LearningRateRange
 from paceline.tuner import Tuner
 
@@ -300,7 +301,7 @@ class PacelineScheduler(TrialScheduler):
         trial.run_metadata.checkpoint_manager._latest_checkpoint_result = state  # no other way in: PBT's too
         self._configure(trial, proposal, proposal.start)
 
-    def _configure(self, trial: Any, proposal: Proposal, step: int) -> None:
+    def _configure(self, trial: Any, proposal: Interval, step: int) -> None:
         config = {**trial.config, self.key: float(proposal.schedule(step))}
         if not self.stairs:
             config[SCHEDULE] = json.dumps(proposal.schedule.to_json())  # Ray shows every entry of a dict in a row

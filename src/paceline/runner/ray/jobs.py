@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from paceline.runner.base import Report, Task
 from paceline.runner.ray.pool import Member
+from paceline.study import Interval, Report
 
 LEAST = 5.0  # seconds below which no interval is slow
 
@@ -43,24 +43,20 @@ class Second(Enum):
 
 @dataclass(eq=False)
 class Job:
-    """An interval to be run; without a task, the untrained run of the family's task of this number."""
+    """An interval to be trained, or without one, the untrained run of a task."""
 
-    task: Task | None
+    interval: Interval | None
+    origin: Path | None
     target: Path
-    number: int = 0
+    task: int = 0
     crashes: int = 0
     told: int = 0
     second: Second = Second.NONE
 
     @property
-    def origin(self) -> Path | None:
-        """Where it begins."""
-        return self.task.origin if self.task is not None else None
-
-    @property
     def is_clone(self) -> bool:
         """Whether it begins from another fork's state."""
-        return self.task is not None and self.task.seed is not None
+        return self.interval is not None and self.interval.parent is not None
 
 
 @dataclass(eq=False)

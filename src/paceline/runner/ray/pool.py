@@ -43,9 +43,10 @@ class Pool:
         cluster: where they are placed.
         make_training: builds the training of each.
         storage: where they keep checkpoints, if not with the study.
+        seed: of the study.
     """
 
-    def __init__(self, cluster: Cluster, make_training: Factories, storage: Storage | None) -> None:
+    def __init__(self, cluster: Cluster, make_training: Factories, storage: Storage | None, seed: int = 0) -> None:
         self.cluster = cluster
         self.starting: dict[Any, Member] = {}
         self.idle: list[Member] = []
@@ -64,6 +65,7 @@ class Pool:
             max(1, int(cluster.needs.cpus)),
             storage,
             get_random_state(),
+            seed,
         )
 
     def request(self, *, other_than: str = "") -> None:

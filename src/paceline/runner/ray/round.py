@@ -14,12 +14,12 @@ import ray as _ray
 from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Report
 from paceline.runner.ray.errors import argument_lost, in_words, own_error
 from paceline.runner.ray.jobs import Attempt, Job, Pace, Second
 from paceline.runner.ray.pool import Member, Pool
 from paceline.runner.ray.states import States
 from paceline.runner.stopwatch import Stopwatch
+from paceline.study import Failure, Report
 
 ray: Any = _ray
 CRASHES = 3  # of an interval, on nodes that live on, until it has failed
@@ -91,7 +91,7 @@ class Round:
     def _begin(self, job: Job, member: Member) -> None:
         origin = job.origin
         state = self.states.get(origin) if origin is not None and origin != member.holds else None
-        stream = member.actor.run.options(num_returns="streaming").remote(job.task, job.target, state, job.number)
+        stream = member.actor.run.options(num_returns="streaming").remote(job.interval, job.target, state, job.task)
         member.holds = None
         self._running[stream] = Attempt(job, member, time.monotonic())
 
@@ -100,9 +100,9 @@ class Round:
         now = time.monotonic()
         for attempt in [] if self._queue else list(self._running.values()):
             job, node = attempt.job, attempt.member.node
-            if job.task is None or job.second is Second.BEGUN:
+            if job.interval is None or job.second is Second.BEGUN:
                 continue
-            if self.pace.allows(now - attempt.began, job.task.stop - job.task.start):
+            if self.pace.allows(now - attempt.began, job.interval.stop - job.interval.start):
                 continue
             member = self.pool.take(job.origin, other_than=node)
             if member is not None:
@@ -162,14 +162,14 @@ class Round:
             return None
         self._say(attempt.job, said.steps)
         attempt.report = said
-        return self._trained(attempt, said, None) if said.failure else None
+        return self._trained(attempt, said, None) if said.failure is not None else None
 
     def _say(self, job: Job, steps: Iterable[int]) -> None:
         """Tell steps, each once, also where an interval is run again."""
         for step in steps:
-            if job.task is not None and step > job.told:
+            if job.interval is not None and step > job.told:
                 job.told = step
-                self._tell(job.task.fork, step)
+                self._tell(job.interval.fork, step)
 
     def _trained(self, attempt: Attempt, report: Report, state: Any) -> Report | None:
         """The first attempt to end counts, and the others stop; a state must be safe before its report counts."""
@@ -178,8 +178,8 @@ class Round:
         self.pool.idle.append(member)
         if report.failure:
             return report
-        if job.task is not None:
-            self.pace.note(time.monotonic() - attempt.began, job.task.stop - job.task.start)
+        if job.interval is not None:
+            self.pace.note(time.monotonic() - attempt.began, job.interval.stop - job.interval.start)
             member.holds = job.target
         saving = self.states.keep(job.target, state)
         if saving is None:
@@ -217,8 +217,9 @@ class Round:
         job.crashes += crashed
         if job.crashes >= CRASHES:
             self._stop(job)
-            fork = job.task.fork if job.task is not None else 0
-            return Report(fork, (), {}, f"this interval cost {CRASHES} workers and was given up: {in_words(error)}")
+            fork, start = (job.interval.fork, job.interval.start) if job.interval is not None else (job.task, 0)
+            message = f"{CRASHES} workers died during this interval: {in_words(error)}"
+            return Report(fork, start, start, (), {}, Failure("lost", message))
         if job not in [other.job for other in self._running.values()]:
             self._queue.append(job)
         return None

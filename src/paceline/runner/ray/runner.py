@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner.base import Factories, Report, Runner, Task
+from paceline.runner.base import Factories, Runner
 from paceline.runner.ray.cluster import Cluster, Needs
 from paceline.runner.ray.jobs import Job, Pace
 from paceline.runner.ray.pool import Pool
 from paceline.runner.ray.round import Round
 from paceline.runner.ray.states import States
 from paceline.runner.ray.storage import Storage, checked_url, study_storage
+from paceline.study import Interval, Report
+from paceline.study.wording import describe_failure
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Site:
 
 
 class Ray(Runner):
-    """Runs tasks on a Ray cluster, as many at once as there is room for; the others queue.
+    """Trains intervals on a Ray cluster, as many at once as there is room for; the others queue.
 
     Args:
         make_training: builds one run, called once per worker; or one function for each task of a family.
@@ -68,21 +70,24 @@ class Ray(Runner):
         """How many are there between rounds."""
         return len(self._site.pool.idle) if self._site is not None else 0
 
-    def prepare(self, start: Path, task: int = 0) -> None:
+    def prepare(self, task: int = 0) -> None:
         """Have a worker make the state of the untrained run: this machine may lack what a training needs."""
-        if self._at(start.parent).states.has(start):
+        start = self.checkpoints.path(task, 0)
+        if self._joined().states.has(start):
             return
-        for report in self._round([Job(None, start, task)], start.parent):
-            if report.failure:
-                raise TrainingError(f"the untrained run could not be kept: {report.failure}")
+        for report in self._round([Job(None, None, start, task)]):
+            if report.failure is not None:
+                raise TrainingError(f"the untrained run could not be kept: {describe_failure(report.failure)}")
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Report]:
-        """Run all tasks, side by side."""
-        if tasks:
-            yield from self._round([Job(task, task.target) for task in tasks], tasks[0].target.parent)
+    def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
+        """Train all intervals, side by side."""
+        if intervals:
+            yield from self._round(
+                [Job(i, self.checkpoints.origin(i), self.checkpoints.target(i), i.task) for i in intervals]
+            )
 
-    def _round(self, jobs: list[Job], folder: Path) -> Generator[Report]:
-        site = self._at(folder)
+    def _round(self, jobs: list[Job]) -> Generator[Report]:
+        site = self._joined()
         self._going = Round(jobs, site.pool, site.states, pace=self._pace, tell=self.on_step, stopwatch=self.stopwatch)
         try:
             yield from self._going.reports()
@@ -95,18 +100,18 @@ class Ray(Runner):
             self._going.abandon()
         self._going = None
 
-    def keep_only(self, needed: set[Path], folder: Path) -> None:
-        """Delete what nothing begins from, here and in the storage."""
-        super().keep_only(needed, folder)
+    def keep_only(self, needed: set[Path]) -> None:
+        """Delete all other checkpoints, here and in the storage."""
+        super().keep_only(needed)
         if self._site is not None:
             self._site.states.keep_only(needed)
-        storage = self._stored(folder)
+        storage = self._study_storage()
         if storage is not None:
             storage.keep_only({path.name for path in needed if not path.exists()})
 
     def fetch(self, path: Path) -> None:
         """Copy a checkpoint from the storage into the study's folder, without loading it."""
-        storage = self._stored(path.parent)
+        storage = self._study_storage()
         if storage is not None and not path.exists():
             storage.fetch(path.name, path)
 
@@ -119,19 +124,22 @@ class Ray(Runner):
             self._site.cluster.leave()
             self._site = None
 
-    def _stored(self, folder: Path) -> Storage | None:
-        """The storage of the study whose checkpoints are named as in `folder`."""
+    def _study_storage(self) -> Storage | None:
+        """The storage of the study, if it has one."""
+        folder = self.checkpoints.folder
         if self._folder != folder:
             self._folder, self._storage = folder, study_storage(self._url, folder.parent)
         return self._storage
 
-    def _at(self, folder: Path) -> Site:
+    def _joined(self) -> Site:
         """The cluster, joined when it is first needed: a study that is over needs none."""
-        storage = self._stored(folder)
+        storage = self._study_storage()
         if self._site is None:
             cluster = Cluster(self._address, self._needs)
             try:
-                self._site = Site(cluster, Pool(cluster, self._make_training, storage), States(cluster, storage))
+                self._site = Site(
+                    cluster, Pool(cluster, self._make_training, storage, self.seed), States(cluster, storage)
+                )
             except BaseException:
                 cluster.leave()
                 raise

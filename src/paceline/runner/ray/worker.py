@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from jaxtyping import UInt8
 from ray import cloudpickle
 
 from paceline.errors import TrainingError
-from paceline.runner.base import Factories, Report, Task
+from paceline.runner.base import Factories
 from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
+from paceline.study import Interval, Report
 from paceline.training import pack_checkpoint, require_checkpoint, set_random_state, unpack_checkpoint, write_checkpoint
 
 BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
@@ -31,7 +33,13 @@ class Worker:
     """Runs intervals, one at a time, with a training of its own."""
 
     def start(
-        self, factory: bytes, search: Sequence[str], threads: int, storage: Storage | None, drawn: dict[str, Any]
+        self,
+        factory: bytes,
+        search: Sequence[str],
+        threads: int,
+        storage: Storage | None,
+        drawn: dict[str, Any],
+        seed: int,
     ) -> str:
         """Build the training, with random numbers that are the same for all workers; the node it is on."""
         sys.path.extend(path for path in search if path not in sys.path)
@@ -45,31 +53,32 @@ class Worker:
                 last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
                 error.add_note(f"at {last.filename}, line {last.lineno}")
             raise
+        self._local.attach(self._local.checkpoints, seed)
         return str(ray.get_runtime_context().get_node_id())
 
-    def run(self, task: Task | None, target: Path, packed: Any, number: int = 0) -> Generator[Any]:
-        """Train through a task from a packed state, None where it is held or in the storage; without one, begin a run.
+    def run(self, interval: Interval | None, target: Path, packed: Any, task: int = 0) -> Generator[Any]:
+        """Train an interval from a packed state, None if it is held or in the storage; without one, begin a run.
 
         Yields steps in lists, then the report, then the packed state it came to unless it failed.
         """
         self._packed = packed
-        if task is None:
-            self._local.turn_to(number)
+        if interval is None:
+            self._local.turn_to(task)
             self._save(self._local.training.state_dict(), target)
-            report = Report(0, (), {})
+            report = Report(task, 0, 0, (), {})
         else:
-            report = yield from self._train(task)
-        yield report
-        if not report.failure:
+            report = yield from self._train(interval)
+        yield _without_exception(report)
+        if report.failure is None:
             yield self._packed
         self._packed = None
 
-    def _train(self, task: Task) -> Generator[list[int], None, Report]:
+    def _train(self, interval: Interval) -> Generator[list[int], None, Report]:
         """Yield steps in batches; each is a message to the driver."""
-        going, steps, told = self._local.interval(task), list[int](), 0.0
+        observed, steps, told = self._local.train(interval), list[int](), 0.0
         while True:
             try:
-                steps.append(next(going))
+                steps.append(next(observed))
             except StopIteration as end:
                 return end.value
             if time.monotonic() - told > BETWEEN:
@@ -97,6 +106,13 @@ class Keeper:
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
         """Put a state into the object store."""
         return np.asarray(np.memmap(require_checkpoint(path), np.uint8, mode="r"))
+
+
+def _without_exception(report: Report) -> Report:
+    """The report without a user's exception, which may not be picklable, or hold much memory."""
+    if report.failure is None:
+        return report
+    return replace(report, failure=replace(report.failure, error=None))
 
 
 def _read_factory(pickled: bytes) -> Factories:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.baselines import regression
 from paceline.traces import Constant, Objective, Schedule
 
@@ -106,14 +106,14 @@ class AutoLRS(Strategy):
 
     def _proposal(
         self, history: History, run: Fork | None, number: int, start: int, stop: int, rate: float
-    ) -> Proposal:
+    ) -> Interval:
         """A trial, which is a clone of the run, or the run itself."""
         parent = run.id if run is not None and number != run.id else None
         if run is None:
             schedule = Schedule([rate], [0, stop], history.goal.steps, Constant())
         else:
             schedule = run.schedule.extend(rate, stop)
-        return Proposal(number, parent, start, stop, schedule, history.round + 1)
+        return Interval(number, parent, start, stop, schedule, history.round + 1)
 
     def _losses(self, history: History, tried: Sequence[Fork], stop: int) -> Float[np.ndarray, "tried"]:
         """The loss forecast for each trial at the end of the stage; NaN for a trial that failed."""

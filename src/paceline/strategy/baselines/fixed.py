@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.strategy.base import Decision, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
 from paceline.traces import Objective, Schedule, Shape
 
 
@@ -69,7 +69,7 @@ class FixedSchedules(Strategy):
         points = np.linspace(0, goal.steps, min(self.intervals, goal.steps) + 1).astype(int).tolist()
         if not history.forks:
             schedules = [Schedule(s.multipliers, [0, points[1]], s.steps, s.base) for s in self.schedules(goal)]
-            proposals = tuple(Proposal(i, None, 0, points[1], s, 1) for i, s in enumerate(schedules))
+            proposals = tuple(Interval(i, None, 0, points[1], s, 1) for i, s in enumerate(schedules))
             return Decision(proposals, reasons=(f"{len(proposals)} runs under fixed schedules",))
         ranked = history.ranked()
         if not ranked:
@@ -78,7 +78,7 @@ class FixedSchedules(Strategy):
             start, stop = points[done : done + 2]
             going = sorted(ranked, key=lambda fork: fork.id)
             proposals = tuple(
-                Proposal(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), done + 1) for f in going
+                Interval(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), done + 1) for f in going
             )
             return Decision(proposals, reasons=(f"{len(going)} runs go on",))
         return Decision(winner=ranked[0].id, reasons=(f"run {ranked[0].id} ended best, at {ranked[0].recent():.6g}",))

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.baselines import regression
 from paceline.traces import Constant, Objective, Schedule
 
@@ -66,7 +66,7 @@ class Population(Strategy):
         if not history.forks:
             rates = goal.lr_range.from_unit(rng.uniform(size=self.forks))
             proposals = tuple(
-                Proposal(i, None, 0, points[1], Schedule([r], [0, points[1]], goal.steps, Constant()), 1)
+                Interval(i, None, 0, points[1], Schedule([r], [0, points[1]], goal.steps, Constant()), 1)
                 for i, r in enumerate(rates)
             )
             return Decision(proposals, reasons=(f"a population of {self.forks} at random rates",))
@@ -83,11 +83,11 @@ class Population(Strategy):
         replaced = max(1, round(self.share * self.forks)) if self.forks > 1 else 0
         kept, best = ranked[: self.forks - replaced], ranked[: max(1, replaced)]
         parents = [best[int(rng.integers(len(best)))] for _ in range(self.forks - len(kept))]
-        proposals = [Proposal(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), number) for f in kept]
+        proposals = [Interval(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), number) for f in kept]
         fresh, reasons = max(fork.id for fork in history.forks) + 1, list[str]()
         for i, (parent, (rate, why)) in enumerate(zip(parents, self.explore(history, parents, kept, rng), strict=True)):
             schedule = parent.schedule.extend(rate, stop)
-            proposals.append(Proposal(fresh + i, parent.id, start, stop, schedule, number))
+            proposals.append(Interval(fresh + i, parent.id, start, stop, schedule, number))
             reasons.append(f"fork {fresh + i} begins as a clone of fork {parent.id} at {rate:.3g}: {why}")
         drops = tuple((fork.id, "among the worst of the population") for fork in ranked[len(kept) :])
         return Decision(tuple(proposals), drops, reasons=tuple(reasons) or ("the only fork goes on",))

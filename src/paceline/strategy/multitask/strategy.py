@@ -12,7 +12,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.model import Link, TraceModel
-from paceline.strategy.base import Decision, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask.family import Family
 from paceline.strategy.multitask.infill import Choice, Effort
@@ -20,6 +20,7 @@ from paceline.strategy.multitask.reading import on_base, readable
 from paceline.strategy.multitask.space import Run, Space
 from paceline.strategy.multitask.standing import HOPELESS, behind, best_runs, hopeless, standing
 from paceline.strategy.multitask.words import answer_details, choice_in_words, expected_ends, rates_in_words
+from paceline.study.wording import describe_failure
 from paceline.traces import Objective, Trace
 from paceline.traces.objective import Of, Transform
 from paceline.traces.shapes import HOLD_THEN_DECAY, Constant, Shape, shape_from_json, shape_of
@@ -233,7 +234,7 @@ class MultiTask(Strategy):
         """No run has shown anything yet: further ones by design, lower, or the end."""
         goal, made = history.goal, len(history.forks)
         if count <= 0:
-            said = "; ".join(sorted({fork.failure for fork in history.forks if fork.failure}))
+            said = "; ".join(sorted({describe_failure(fork.failure) for fork in history.forks if fork.failure}))
             reason = f"every run failed: lower the upper bound of the rate, or mend the tasks; what they said: {said}"
             return Decision((), drops, reasons=(reason,), details=standing(history))
         lost = hopeless(history)
@@ -286,11 +287,11 @@ class MultiTask(Strategy):
         words = f"{count} run{' is' if count == 1 else 's are'} made{f', {failed} of them failed' if failed else ''}"
         return Decision((), drops, reasons=(f"{words}: an answer for each task",), details=details)
 
-    def _proposals(self, history: History, runs: Sequence[Run]) -> tuple[Proposal, ...]:
+    def _proposals(self, history: History, runs: Sequence[Run]) -> tuple[Interval, ...]:
         goal, made = history.goal, len(history.forks)
         space = self.family(goal).space
         return tuple(
-            Proposal(
+            Interval(
                 made + i, None, 0, goal.steps, space.schedule(run.x), history.round + 1, goal.tasks.index(run.task)
             )
             for i, run in enumerate(runs)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from paceline.model import TraceModel
-from paceline.strategy.base import History, Proposal
+from paceline.strategy.base import History, Interval
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask.family import Answer
 from paceline.strategy.multitask.infill import Choice
@@ -35,7 +35,7 @@ def choice_in_words(fork: int, choice: Choice, space: Space) -> str:
     )
 
 
-def expected_ends(model: TraceModel, history: History, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
+def expected_ends(model: TraceModel, history: History, proposals: Sequence[Interval]) -> list[dict[str, Any]]:
     """The 90 % band of each run's final value."""
     bands = list[dict[str, Any]]()
     for p in proposals:

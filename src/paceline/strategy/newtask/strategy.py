@@ -17,7 +17,7 @@ from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.model.tasks import canonical_axes
 from paceline.model.whereabouts import Whereabouts, located, measure_of, unseen
-from paceline.strategy.base import Decision, Fork, Goal, History, Proposal, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask import Family, Space
 from paceline.strategy.multitask.space import as_floats
@@ -155,8 +155,8 @@ class NewTask(Strategy):
         """The rates of the next interval, or the end."""
         k, points = history.round, self.space.change_points
         if k == self.space.intervals:
-            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final, -fork.id))
-            reason = f"fork {best.id} ended best, at {best.final:.6g} over its last observations"
+            best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final_value, -fork.id))
+            reason = f"fork {best.id} ended best, at {best.final_value:.6g} over its last observations"
             known = self._known(history, self.space.intervals)
             return Decision(winner=best.id, reasons=(reason, self._lies(known)), details=self._details(known))
         if k < self.probe:
@@ -165,7 +165,7 @@ class NewTask(Strategy):
         known = self._known(history, since)
         plans = [self._plan(history, known, fork, since) for fork in history.alive or [None]]
         best = max(plans, key=lambda plan: plan.score)
-        proposals, reasons, tried = list[Proposal](), [self._lies(known)], list[float]()
+        proposals, reasons, tried = list[Interval](), [self._lies(known)], list[float]()
         for i in range(self.forks):
             alpha = self.alpha_at(since, i)
             plan = best if i == 0 else self._plan(history, known, best.fork, since, i)
@@ -247,16 +247,16 @@ class NewTask(Strategy):
         outside = fork.trace is not None and beyond(self.model, known.point(), known.task, fork.trace)
         return ceiling_of(self.space, fork.schedule, outside=outside, last=k == self.space.intervals - 1)
 
-    def _proposal(self, history: History, k: int, fork: Fork | None, x: float, *, new: bool, number: int) -> Proposal:
+    def _proposal(self, history: History, k: int, fork: Fork | None, x: float, *, new: bool, number: int) -> Interval:
         """Interval k of a fork, or of a clone of it."""
         points, rate = self.space.change_points, float(self.space.lr_range.from_unit(np.array([x]))[0])
         before = list(fork.schedule.multipliers) if fork is not None else []
         schedule = Schedule([*before, rate], points[: k + 2], self.space.steps, self.space.base)
         first, last = int(points[k]), int(points[k + 1])
         if fork is None:
-            return Proposal(number, None, first, last, schedule, history.round + 1)
+            return Interval(number, None, first, last, schedule, history.round + 1)
         fresh = max(f.id for f in history.forks) + number
-        return Proposal(fresh if new else fork.id, fork.id if new else None, first, last, schedule, history.round + 1)
+        return Interval(fresh if new else fork.id, fork.id if new else None, first, last, schedule, history.round + 1)
 
     def alpha_at(self, done: int, fork: int = 0) -> float:
         """The quantile after so many intervals; forks after the first are spread evenly from 0.05 to 0.95."""

@@ -17,12 +17,12 @@ MOST_POINTS = 12_000  # of all traces of a figure: more than a screen has
 
 def summary(study: Followed) -> dict[str, Any]:
     """A study in a few lines: what it is, how far it is, how it stands."""
-    index = study.index
-    counts = {"revision": study.revision, "events": len(index.offsets), "decisions": len(index.decisions)}
+    state = study.state
+    counts = {"revision": study.revision, "events": state.count, "decisions": len(state.decisions)}
     written = study.path.stat().st_mtime if study.path.exists() else None
     if study.problem:
         return {**counts, "state": "damaged", "standing": study.problem, "written": written}
-    if not index.offsets:
+    if not state.count:
         return {**counts, "state": "empty", "standing": "Nothing has happened yet.", "written": written}
     view = study.view()
     return {
@@ -35,7 +35,7 @@ def summary(study: Followed) -> dict[str, Any]:
         "done": view.done_steps,
         "total": view.total_steps,
         "facts": facts(view),
-        "forks": len(index.forks),
+        "forks": len(state.forks),
         "drawn": len(view.forks),
         "tasks": list(view.tasks),
         "offered": offered_tasks(view),
@@ -84,7 +84,7 @@ def _rate(best: ForkView, view: StudyView) -> tuple[str, str]:
 
 def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
     """The table of forks, the youngest first, a page at a time: those with a number below `before`."""
-    numbers = [n for n in sorted(study.index.forks, reverse=True) if before is None or n < before]
+    numbers = [n for n in sorted(study.state.forks, reverse=True) if before is None or n < before]
     page = numbers[:PAGE_FORKS]
     view = study.view(forks=page)
     known = {fork.fork: fork for fork in view.forks}
@@ -99,7 +99,7 @@ def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
 
 
 def _row(study: Followed, view: StudyView, fork: ForkView, *, peaked: bool) -> list[str]:
-    lines = study.index.forks[fork.fork]
+    lines = study.state.forks[fork.fork]
     origin = "the start" if lines.parent is None else f"fork {lines.parent} at {lines.start:,}"
     state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
     cells = [str(fork.fork), *([fork.task] if view.tasks else []), state, number(view.value(fork)), f"{fork.step:,}"]
@@ -109,14 +109,12 @@ def _row(study: Followed, view: StudyView, fork: ForkView, *, peaked: bool) -> l
 
 def decisions_page(study: Followed, before: int | None) -> dict[str, Any]:
     """Decisions in words, the latest first, a page at a time: those before one, counted from 0."""
-    settings = study.settings()
-    of, family = str(settings.get("strategy", {}).get("of", "raw")), bool(settings.get("tasks"))
-    count = len(study.index.decisions)
+    count = len(study.state.decisions)
     end = count if before is None else max(min(before, count), 0)
-    numbers = study.latest_rounds(end, PAGE_DECISIONS, PAGE_BYTES)
+    numbers = study.latest_decisions(end, PAGE_DECISIONS, PAGE_BYTES)
     rows = list[dict[str, Any]]()
     for at in numbers:
-        told = explained(study.round(at), of, family=family)
+        told = explained(study.state, at)
         rows.append({"at": at, "round": told.round, "step": told.step, "ms": f"{1000 * told.seconds:.3g}"})
         rows[-1]["sentences"] = list(told.sentences)
     return {"rows": rows, "before": numbers[-1] if numbers and numbers[-1] > 0 else None, "count": count}

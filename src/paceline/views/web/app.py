@@ -110,7 +110,7 @@ class Pages:
             for name in [*self._shelf.names()][:MOST_COMPARED]:
                 try:
                     study = self._shelf.get(name)
-                    if study is not None and study.index.offsets:
+                    if study is not None and study.state.count:
                         views[name] = study.view()
                 except UNREADABLE:
                     continue  # its own page says what is wrong
@@ -200,7 +200,7 @@ def _figure(study: Followed, request: Request) -> str:
     kind, decision = request.path_params["kind"], request.query_params.get("decision")
     if kind not in FIGURES:
         raise LookupError(f"unknown figure {kind!r}: expected one of {', '.join(FIGURES)}")
-    if study.problem or not study.index.offsets:
+    if study.problem or not study.state.count:
         return "null"  # its summary says what is wrong
     view = study.view(decision=None if decision is None else int(decision))
     figure = FIGURES[kind](thinned(view) if kind == "traces" else view)

@@ -8,30 +8,18 @@ import json
 import re
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from paceline.errors import JournalError
+from paceline.study import Head
 from paceline.study.events import EVENTS
 
 CHUNK = 1 << 16
+KINDS = {*EVENTS, "cloned"}  # the last is of format 1
 _HEAD = re.compile(
     rb'\{"v":\d+,"n":(\d+),"event":"(\w+)"(?:,"fork":(\d+|null)|,"round":\d+)?(?:,"parent":(\d+|null))?'
     rb'(?:,"start":(\d+))?(?:,"(?:stop|step)":(\d+))?[,}]'
 )
-
-
-class Head(NamedTuple):
-    """What the front of a line says: its number and kind, its fork and that one's parent, from where to where.
-
-    What an event does not have is None, and so is the fork of a decision.
-    """
-
-    number: int
-    event: str
-    fork: int | None = None
-    parent: int | None = None
-    start: int | None = None
-    stop: int | None = None
 
 
 class Tail:
@@ -84,17 +72,17 @@ class Tail:
                     self.offset += len(line)
 
 
-def head_of(line: bytes) -> Head:
-    """The front of a line: read off where it was written by paceline, parsed where it was not."""
-    found = _HEAD.match(line)
-    if found is not None and (event := found[2].decode()) in EVENTS:
-        number, _, *rest = found.groups()
-        return Head(int(number), event, *(None if part is None or part == b"null" else int(part) for part in rest))
+def read_head(line: bytes) -> tuple[int, Head]:
+    """The number of a line and the head of its event, from the front of the line, or parsed if that looks odd."""
+    front = _HEAD.match(line)
+    if front is not None and (kind := front[2].decode()) in KINDS:
+        number, _, *rest = front.groups()
+        return int(number), Head(kind, *(None if part is None or part == b"null" else int(part) for part in rest))
     try:
         data: dict[str, Any] = json.loads(line)
-        number, event, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
+        number, kind, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise JournalError(f"a line is no event ({error}): the journal was edited or damaged, restore it") from error
-    if event not in EVENTS:
-        raise JournalError(f"unknown event {event!r}: expected one of {', '.join(EVENTS)}")
-    return Head(number, event, data.get("fork"), data.get("parent"), data.get("start"), stop)
+    if kind not in KINDS:
+        raise JournalError(f"unknown event {kind!r}: expected one of {', '.join(EVENTS)}")
+    return number, Head(kind, data.get("fork"), data.get("parent"), data.get("start"), stop)

@@ -1,0 +1,76 @@
+"""What the forks of a study observed, as traces: one per fork, with its parent, under the name of its task.
+
+A fork that failed ends with a value that is not finite.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paceline.study.events import Report, Values
+from paceline.study.state import ForkState, StudyState
+from paceline.traces import Objective, Trace
+from paceline.traces.trace import is_sound
+
+
+def column(values: Values, weights: str) -> tuple[float, ...]:
+    """The values of these weights, or of the others if these were not observed."""
+    return values.get(weights) or next(iter(values.values()), ())
+
+
+def sound_part(report: Report, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of a report; up to the first unsound value, and a NaN after it, if it failed."""
+    steps, observed = np.array(report.steps, dtype=int), np.array(values)
+    if report.failure is None:
+        return steps, observed
+    sound = is_sound(observed)
+    count = len(observed) if sound.all() else int(np.argmin(sound))
+    last_step = int(steps[count - 1]) if count else report.start
+    return np.append(steps[:count], max(report.stop, last_step + 1)), np.append(observed[:count], np.nan)
+
+
+class ForkTraces:
+    """The traces of a study's forks, built anew only for forks that have grown.
+
+    Args:
+        objective: how values are read.
+        weights: the weights whose values are read: `objective.of`, or "raw".
+    """
+
+    def __init__(self, objective: Objective, weights: str) -> None:
+        self.objective, self.weights = objective, weights
+        self._traces: dict[int, tuple[int, Trace]] = {}
+
+    def of(self, state: StudyState, fork: ForkState) -> Trace | None:
+        """The trace of a fork, None if it has not reported yet."""
+        if not fork.reports:
+            return None
+        count, trace = self._traces.get(fork.id, (0, None))
+        if trace is None or count != len(fork.reports):
+            trace = self._build(state, fork)
+            self._traces[fork.id] = len(fork.reports), trace
+        return trace
+
+    def _build(self, state: StudyState, fork: ForkState) -> Trace:
+        reports, intervals = state.reports(fork), state.intervals(fork)
+        parts = [sound_part(report, column(report.values, self.weights)) for report in reports]
+        parent = None if fork.parent is None else self.of(state, state.forks[fork.parent])
+        tasks = state.settings.get("tasks", [])
+        return Trace(
+            np.concatenate([steps for steps, _ in parts]),
+            np.concatenate([values for _, values in parts]),
+            intervals[len(reports) - 1].schedule,
+            parent,
+            0 if parent is None else min(fork.start, parent.last_step),
+            task=tasks[intervals[0].task] if tasks else "",
+            name=str(fork.id),
+            objective=self.objective,
+            failed=fork.failed,
+        )
+
+
+def fork_traces(state: StudyState, objective: Objective) -> list[Trace]:
+    """The traces of all forks that have reported, of the weights that the objective reads, or of the others."""
+    traces = ForkTraces(objective, objective.of)
+    built = [traces.of(state, fork) for _, fork in sorted(state.forks.items())]
+    return [trace for trace in built if trace is not None]

@@ -1,0 +1,120 @@
+"""Why something was decided, and how an interval failed: a kind and the numbers that belong to it.
+
+Programs compare kinds and numbers. `paceline.study.wording` is the one place that turns them into English.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
+
+from paceline.errors import InputError
+
+FailureKind = Literal["diverged", "not finite", "raised", "lost", "out of memory", "no space"]
+FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was decided.
+
+    Args:
+        kind: what sort of reason it is: a key of `wording.SENTENCES`, or "text" for a sentence of the user's own.
+        data: its numbers and names, as plain data.
+    """
+
+    kind: str
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __getitem__(self, name: str) -> Any:
+        """One of its numbers."""
+        return self.data[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": self.kind, **{name: _reason_to_json(value) for name, value in self.data.items()}}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Reason":
+        """The reason that `to_json` wrote."""
+        return because(**{name: _reason_from_json(value) for name, value in data.items()})
+
+
+def because(kind: str, **data: Any) -> Reason:
+    """A reason of this kind, with numbers as JSON holds them: NumPy's become Python's, and NaN becomes None.
+
+    >>> because("clone", fork=8, parent=5, rate=0.1).data
+    {'fork': 8, 'parent': 5, 'rate': 0.1}
+    """
+    return Reason(kind, {name: _plain(value) for name, value in data.items()})
+
+
+def as_reason(reason: "Reason | str") -> Reason:
+    """A reason; a sentence is one of kind "text"."""
+    return because("text", text=reason) if isinstance(reason, str) else reason
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an interval failed.
+
+    Args:
+        kind: "diverged" (a value too large to learn from), "not finite", "raised" (an exception of the training),
+            "lost" (its workers died), "out of memory" or "no space" (on the disk).
+        message: what the exception said, or the user.
+        place: file and line of the user's code that raised it.
+        step: the step of the value that is not finite or too large.
+        error: the exception itself, while the process that caught it lives; not kept in the journal.
+    """
+
+    kind: FailureKind
+    message: str = ""
+    place: str = ""
+    step: int | None = None
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in FAILURE_KINDS:
+            raise InputError(f"a failure's kind must be one of {', '.join(FAILURE_KINDS)}, got {self.kind!r}")
+
+    @property
+    def is_unsound_value(self) -> bool:
+        """Whether the training reported a value that cannot be learnt from, rather than breaking."""
+        return self.kind in ("diverged", "not finite")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, without what is empty."""
+        fields = {"kind": self.kind, "message": self.message, "place": self.place, "step": self.step}
+        return {name: value for name, value in fields.items() if value not in ("", None)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Failure":
+        """The failure that `to_json` wrote."""
+        return cls(data["kind"], data.get("message", ""), data.get("place", ""), data.get("step"))
+
+
+def as_failure(failure: "Failure | str") -> Failure:
+    """A failure; a sentence is the message of one that was raised."""
+    return Failure("raised", failure) if isinstance(failure, str) else failure
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Reason) or value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    number: Any = value.item() if hasattr(value, "item") else value
+    if isinstance(number, float) and not math.isfinite(number):
+        return None
+    return number
+
+
+def _reason_to_json(value: Any) -> Any:
+    return value.to_json() if isinstance(value, Reason) else value
+
+
+def _reason_from_json(value: Any) -> Any:
+    if isinstance(value, dict) and "kind" in value:
+        return Reason.from_json(cast("dict[str, Any]", value))
+    return value  # pyright: ignore[reportUnknownVariableType]

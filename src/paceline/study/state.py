@@ -1,0 +1,256 @@
+"""What the events of a study add up to. This is the only module that interprets a journal.
+
+The tuner's history, figures, tables, the page and loggers are projections of a `StudyState`. It holds numbers of
+events, by fork and by decision, and needs little more than a kind and a few integers of each event (its `Head`). So the
+same code follows a study that is being tuned, one that is read whole, and one whose journal does not fit into memory.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar, cast
+
+from paceline.errors import JournalError
+from paceline.study.events import Created, Decided, Dropped, Event, Finished, Interval, Report
+
+E = TypeVar("E", bound=Event)
+
+
+class Head(NamedTuple):
+    """What the state needs of an event; None for what the event does not have."""
+
+    kind: str
+    fork: int | None = None
+    parent: int | None = None
+    start: int | None = None
+    stop: int | None = None
+
+
+def head_of(event: Event) -> Head:
+    """The head of an event."""
+    match event:
+        case Interval():
+            return Head(event.kind, event.fork, event.parent, event.start, event.stop)
+        case Report():
+            return Head(event.kind, event.fork, None, event.start, event.stop)
+        case Dropped():
+            return Head(event.kind, event.fork)
+        case _:
+            return Head(event.kind)
+
+
+@dataclass(slots=True)
+class ForkState:
+    """One fork so far.
+
+    Args:
+        id: its number.
+        parent: the fork it was cloned from.
+        start: the step it begins at.
+        step: the step it has reached.
+        intervals: numbers of its `Interval` events.
+        reports: numbers of its `Report` events; one fewer while an interval is running.
+        failed: whether its last report is a failure.
+        dropped: number of its `Dropped` event.
+    """
+
+    id: int
+    parent: int | None
+    start: int
+    step: int
+    intervals: list[int] = field(default_factory=list[int])
+    reports: list[int] = field(default_factory=list[int])
+    failed: bool = False
+    dropped: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether an interval of it has not been reported on yet."""
+        return len(self.intervals) > len(self.reports)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may go on."""
+        return self.dropped is None and not self.failed
+
+    @property
+    def version(self) -> tuple[int, int, bool]:
+        """Changes whenever the fork does."""
+        return len(self.intervals), len(self.reports), self.dropped is not None
+
+
+@dataclass(slots=True)
+class DecisionState:
+    """One decision: numbers of the event itself, of the intervals it proposed and of the forks it dropped.
+
+    `done_steps` counts the steps of all forks before it.
+    """
+
+    event: int
+    done_steps: int
+    intervals: list[int] = field(default_factory=list[int])
+    dropped: list[int] = field(default_factory=list[int])
+
+
+class StudyState:
+    """A study so far.
+
+    Args:
+        log: the events by number, if they are kept elsewhere, such as in a file; `add` then takes their heads.
+
+    Attributes:
+        events: all events by number.
+        forks: the forks by number.
+        decisions: the decisions, in order.
+        done_steps: steps of all forks together.
+    """
+
+    def __init__(self, log: Sequence[Event | None] | None = None) -> None:
+        self.events: Sequence[Event | None] = [] if log is None else log
+        self.forks: dict[int, ForkState] = {}
+        self.decisions: list[DecisionState] = []
+        self.done_steps = 0
+        self.count = 0
+        self._finished: int | None = None
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> "StudyState":
+        """The state after these events."""
+        state = cls()
+        for event in events:
+            state.append(event)
+        return state
+
+    def append(self, event: Event) -> None:
+        """Add the next event and keep it."""
+        self.add(head_of(event))
+        cast("list[Event]", self.events).append(event)
+
+    def add(self, head: Head) -> None:
+        """Add the next event by its head."""
+        number = self.count
+        try:
+            self._fold(number, head)
+        except (KeyError, IndexError) as error:
+            raise JournalError(
+                f"event {number} ({head.kind}) does not follow from those before it ({_problem(head, error)}): "
+                "the journal was edited, restore it"
+            ) from error
+        self.count += 1
+
+    def _fold(self, number: int, head: Head) -> None:
+        match head.kind:
+            case "decided":
+                self.decisions.append(DecisionState(number, self.done_steps))
+            case "proposed":
+                fork = self.forks.get(_given(head, "fork"))
+                if fork is None:
+                    fork = ForkState(_given(head, "fork"), head.parent, _given(head, "start"), _given(head, "start"))
+                    self.forks[fork.id] = fork
+                fork.intervals.append(number)
+                if self.decisions:
+                    self.decisions[-1].intervals.append(number)
+            case "observed" | "failed":
+                fork = self.forks[_given(head, "fork")]
+                if not fork.running:
+                    raise KeyError(f"fork {fork.id} has no open interval")
+                fork.reports.append(number)
+                fork.step, fork.failed = _given(head, "stop"), head.kind == "failed"
+                self.done_steps += fork.step - _given(head, "start")
+            case "dropped":
+                self.forks[_given(head, "fork")].dropped = number
+                if self.decisions:
+                    self.decisions[-1].dropped.append(_given(head, "fork"))
+            case "finished":
+                self._finished = number
+            case _:
+                pass
+
+    # the events behind the numbers
+
+    def _event(self, number: int, kind: type[E]) -> E:
+        event = self.events[number]
+        if not isinstance(event, kind):
+            raise JournalError(f"event {number} should be {kind.__name__}, got {event!r}: the journal was edited")
+        return event
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the study was set up with; empty before its first event."""
+        first = self.events[0] if self.count else None
+        return first.settings if isinstance(first, Created) else {}
+
+    @property
+    def finished(self) -> Finished | None:
+        """How the study ended, None if it has not."""
+        return None if self._finished is None else self._event(self._finished, Finished)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the study is over."""
+        return self._finished is not None
+
+    @property
+    def running(self) -> list[Interval]:
+        """Intervals without a report, in the order they were proposed."""
+        return [self._event(n, Interval) for n in sorted(f.intervals[-1] for f in self.forks.values() if f.running)]
+
+    def intervals(self, fork: ForkState) -> list[Interval]:
+        """The intervals of a fork, in order."""
+        return [self._event(number, Interval) for number in fork.intervals]
+
+    def reports(self, fork: ForkState) -> list[Report]:
+        """The reports of a fork, in order."""
+        return [self._event(number, Report) for number in fork.reports]
+
+    def first_interval(self, fork: ForkState) -> Interval:
+        """The first interval of a fork."""
+        return self._event(fork.intervals[0], Interval)
+
+    def latest_interval(self, fork: ForkState) -> Interval:
+        """The latest interval of a fork: its schedule is the fork's."""
+        return self._event(fork.intervals[-1], Interval)
+
+    def report_on(self, interval: int) -> Report | None:
+        """The report on the interval with this event number, None if there is none yet."""
+        fork = self.forks[self._event(interval, Interval).fork]
+        position = fork.intervals.index(interval)
+        return self._event(fork.reports[position], Report) if position < len(fork.reports) else None
+
+    def interval(self, number: int) -> Interval:
+        """The interval with this event number."""
+        return self._event(number, Interval)
+
+    def drop_of(self, fork: ForkState) -> Dropped | None:
+        """Why a fork was dropped, None if it was not."""
+        return None if fork.dropped is None else self._event(fork.dropped, Dropped)
+
+    def decided(self, decision: DecisionState) -> Decided:
+        """The event of a decision."""
+        return self._event(decision.event, Decided)
+
+    @property
+    def latest_decision(self) -> Decided | None:
+        """The latest decision."""
+        return self.decided(self.decisions[-1]) if self.decisions else None
+
+    def latest_detail(self, name: str, end: int | None = None) -> list[dict[str, Any]]:
+        """This field of the details of the latest decision that has it, before event `end`; empty if none has."""
+        for decision in reversed(self.decisions):
+            if end is not None and decision.event >= end:
+                continue
+            details = self.decided(decision).details
+            if name in details:
+                return details[name]
+        return []
+
+
+def _given(head: Head, name: str) -> int:
+    value: int | None = getattr(head, name)
+    if value is None:
+        raise KeyError(f"it lacks {name!r}")
+    return value
+
+
+def _problem(head: Head, error: Exception) -> str:
+    said = str(error.args[0]) if error.args else ""
+    return said if isinstance(error.args[0], str) else f"there is no fork {head.fork}"

@@ -1,0 +1,94 @@
+"""The study state as a strategy sees it, and a decision as the events that follow from it."""
+
+import numpy as np
+
+from paceline.strategy import Decision, Fork, Goal, History
+from paceline.study import (
+    Decided,
+    Dropped,
+    Event,
+    Finished,
+    ForkState,
+    ForkTraces,
+    Interval,
+    StudyState,
+)
+
+FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at the end of a run
+
+
+class HistoryView:
+    """The history of a study; forks that have not changed are not built anew.
+
+    Args:
+        goal: what is tuned.
+    """
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+        self._traces = ForkTraces(goal.objective, goal.objective.of)
+        self._raw = ForkTraces(goal.objective, "raw")
+        self._forks: dict[int, tuple[tuple[int, int, bool], Fork]] = {}
+
+    def of(self, state: StudyState) -> History:
+        """The history of a study in this state."""
+        for number, fork in state.forks.items():
+            version, _ = self._forks.get(number, (None, None))
+            if version != fork.version:
+                self._forks[number] = fork.version, self._build(state, fork)
+        forks = tuple(fork for _, (_, fork) in sorted(self._forks.items()))
+        newest = max((state.latest_interval(fork).round for fork in state.forks.values()), default=0)
+        return History(self.goal, forks, newest)
+
+    def _build(self, state: StudyState, fork: ForkState) -> Fork:
+        latest, reports = state.latest_interval(fork), state.reports(fork)
+        trace = self._traces.of(state, fork)
+        has_raw = any("raw" in report.values for report in reports)
+        values = {weights: column for weights, column in reports[-1].values.items() if column} if reports else {}
+        return Fork(
+            id=fork.id,
+            parent=fork.parent,
+            start=fork.start,
+            schedule=latest.schedule,
+            trace=trace,
+            raw=trace if self.goal.objective.of == "raw" or not has_raw else self._raw.of(state, fork),
+            last_values={weights: column[-1] for weights, column in values.items()},
+            final_means={weights: float(np.mean(column[-FINAL_VALUES:])) for weights, column in values.items()},
+            alive=fork.alive,
+            failure=reports[-1].failure if reports else None,
+            task=latest.task,
+            interval_start=latest.start,
+        )
+
+
+def consequences(history: History, decision: Decision, step: int) -> list[Event]:
+    """The events that follow from a decision, in order."""
+    events: list[Event] = [Dropped(fork, step, reason) for fork, reason in decision.drops]
+    events += decision.intervals
+    if not decision.intervals:
+        events.append(_finished(history, decision.winner))
+    return events
+
+
+def _finished(history: History, winner: int | None) -> Finished:
+    """The end of a study: the winner's value, of raw or averaged weights, whichever is better."""
+    steps, objective = history.goal.steps, history.goal.objective
+    if winner is None:
+        return Finished(None, steps, None, objective.of)
+    last_values = history.fork(winner).last_values
+    weights, value = max(last_values.items(), key=lambda item: objective.sign * item[1])
+    return Finished(winner, steps, value, weights)
+
+
+def is_whole(decided: Decided, later: list[Event]) -> bool:
+    """Whether all the events that follow from a decision are in the journal."""
+    expected = int(decided.details.get("proposals", 0))
+    proposed = sum(isinstance(event, Interval) for event in later)
+    return bool(expected and proposed == expected) or any(isinstance(event, Finished) for event in later)
+
+
+def same_decision(event: Event, other: Event) -> bool:
+    """Whether two events decide the same. Reasons do not count: format 1 of the journal held them as sentences."""
+    if isinstance(event, Dropped) and isinstance(other, Dropped):
+        return (event.fork, event.step) == (other.fork, other.step)
+    return event == other
