@@ -2,21 +2,32 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# Two stamps in one environment: what the demo needs, and everything (which the demo is content with, too).
+DEMO := $(VENV)/.installed-for-the-demo
+ALL := $(VENV)/.installed
+# byte code is written when a module is first imported, and most of torch never is
+PIP_INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 ROOT := $(if $(filter-out 0,$(shell id -u)),sudo -n,)
 
 .PHONY: install browser demo test slow check bench docs clean
 
-install: $(STAMP)
+install: $(ALL)
 
-$(STAMP): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("paceline needs Python 3.11 or later, found " + sys.version.split()[0] + ": pass PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $(STAMP)
 
-demo: install
+$(DEMO): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[demo]'
+	@touch $(DEMO)
+
+$(ALL): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $(ALL) $(DEMO)
+
+demo: $(DEMO)
 	$(BIN)/python -m paceline demo
 
 # Debian's chromium for the tests of the page: installed where it is missing and we may, else these tests are skipped

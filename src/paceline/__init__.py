@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paceline.tuner import tune_tasks as tune_tasks
     from paceline.tuner import warm_start as warm_start
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _HOME = {
     "Dynamic": "strategy",
