@@ -22,8 +22,8 @@ from paceline.study import Decided, Dropped, Finished, Interval, read_journal
 from paceline.study.known import digest, read_known, write_known
 from paceline.traces import LearningRateRange, Linear
 from paceline.tuner import family_of, known_runs
-from tests.runner.host_stream import HostWorkStream
-from tests.runner.test_streams import make as digits
+from tests.training.example_trainings import device_digits
+from tests.training.host_stream import HostWorkStream
 
 BOUNDS, STEPS, EVERY = (0.01, 1.5), 60, 4
 SMALL = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
@@ -322,7 +322,10 @@ def test_runs_that_are_observed_too_rarely_stop_it_after_the_first_ones() -> Non
 
 
 def test_a_family_runs_side_by_side(tmp_path: Path) -> None:
-    tasks = {"a": partial(digits, evaluate="none", every=3), "b": partial(digits, evaluate="none", every=3)}
+    tasks = {
+        "a": partial(device_digits, evaluate="none", every=3),
+        "b": partial(device_digits, evaluate="none", every=3),
+    }
     study = tune_tasks(
         tasks,
         steps=30,

@@ -17,8 +17,8 @@ from paceline.study import Decided, Finished, Interval, read_journal
 from paceline.study.known import read_known
 from paceline.training import load_checkpoint
 from paceline.tuner.result import Result
-from tests.runner.host_stream import HostWorkStream
-from tests.runner.test_streams import make as digits
+from tests.training.example_trainings import device_digits
+from tests.training.host_stream import HostWorkStream
 
 BOUNDS, STEPS, EVERY = (0.01, 1.5), 60, 4
 EFFORT = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
@@ -124,7 +124,7 @@ def test_what_is_refused(family: Path, whole: Path) -> None:
 
 
 def test_a_new_task_with_forks_runs_side_by_side(tmp_path: Path) -> None:
-    make = partial(digits, evaluate="none", every=2)
+    make = partial(device_digits, evaluate="none", every=2)
     quick = {**QUICK, "intervals": 2}
     family = tune_tasks(
         {"a": make, "b": make}, steps=16, lr=(1e-4, 1e-1), budget=2, batch=2, **quick, study=tmp_path / "f"

@@ -11,15 +11,15 @@ from paceline import Schedule
 from paceline.runner import Local, Report, Runner, Task
 from paceline.runner.streams import Streams
 from paceline.training import TorchTraining
-from tests.runner.host_stream import HostWorkStream
-from tests.runner.test_streams import make
+from tests.training.example_trainings import device_digits
+from tests.training.host_stream import HostWorkStream
 
 STEPS = 40
 
 
 def task(number: int) -> TorchTraining:
     """Digits with their labels turned by a number: a family whose members cannot be mistaken for each other."""
-    training = make(evaluate="none")
+    training = device_digits(evaluate="none")
     batches = training.batches.source
     batches.tensors = (batches.tensors[0], (batches.tensors[1] + number) % 10)
     with torch.no_grad():

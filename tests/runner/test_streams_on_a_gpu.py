@@ -15,7 +15,8 @@ from paceline.runner import Task
 from paceline.runner.local import Local
 from paceline.runner.streams import Streams
 from paceline.training import DeviceBatches, TorchTraining, load_checkpoint, save_checkpoint
-from tests.runner.test_streams import Counting, make, tuned
+from tests.runner.test_streams import tuned
+from tests.training.example_trainings import CountingOptimizer, device_digits
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -49,7 +50,7 @@ def exact() -> None:
 
 
 def factory(optimiser, **settings) -> TorchTraining:
-    training = make(device="cuda", **settings)
+    training = device_digits(device="cuda", **settings)
     groups = [{k: group[k] for k in ("params", "lr")} for group in training.optimizer.param_groups]
     training.optimizer = optimiser(groups, lr=1e-3)
     return training
@@ -128,7 +129,7 @@ def test_a_whole_study_is_the_same_and_goes_on_anywhere(tmp_path: Path, name: st
     turn, side = tuned(maker, "local", tmp_path / "turn"), tuned(maker, "streams", tmp_path / "side")
     assert turn.schedule == side.schedule
     assert turn.value == pytest.approx(side.value, rel=1e-2)
-    on_the_host = make(evaluate=name)
+    on_the_host = device_digits(evaluate=name)
     on_the_host.load_state_dict(load_checkpoint(side.state))
     assert list(on_the_host.advance(side.schedule, 200)) == []
 
@@ -139,7 +140,7 @@ def reads(t: TorchTraining) -> None:
 
 
 def counts(t: TorchTraining) -> None:
-    t.optimizer = Counting(t.model.parameters())
+    t.optimizer = CountingOptimizer(t.model.parameters())
     t.rate_ratios = np.ones(1)
 
 
@@ -165,7 +166,7 @@ def loads(t: TorchTraining) -> None:
     ("change", "reason"),
     [
         (reads, "the step cannot be recorded"),
-        (counts, "Counting, the model or `step` counts or decides on the host"),
+        (counts, "CountingOptimizer, the model or `step` counts or decides on the host"),
         (counts_in_step, "counts or decides on the host"),
         (loads, "its batches come from the host, from a DataLoader"),
     ],
@@ -185,7 +186,7 @@ def test_what_cannot_be_recorded_says_why_and_goes_on_in_turn(tmp_path: Path, ch
 
 def test_forks_that_do_not_fit_wait_for_their_turn(tmp_path: Path) -> None:
     def big() -> TorchTraining:
-        training = make(device="cuda")
+        training = device_digits(device="cuda")
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.Linear(4096, 10))
         model.cuda()
         return TorchTraining(
@@ -211,7 +212,7 @@ def test_forks_that_do_not_fit_wait_for_their_turn(tmp_path: Path) -> None:
 
 def test_data_that_a_factory_makes_anew_is_held_once(tmp_path: Path) -> None:
     def maker() -> TorchTraining:
-        training = make(device="cuda")
+        training = device_digits(device="cuda")
         images = torch.zeros(200_000, 1, 8, 8, device="cuda")  # 51 MB
         labels = torch.zeros(200_000, dtype=torch.long, device="cuda")
         training.batches.source = DeviceBatches(images, labels, size=64)

@@ -1,4 +1,4 @@
-"""Batches drawn from tables: every row once a pass, and images moved as the table says."""
+"""Batches drawn from tables: every row once an epoch, and images moved as the table says."""
 
 import pytest
 import torch
@@ -6,10 +6,10 @@ import torch
 from paceline import Schedule
 from paceline.errors import InputError
 from paceline.training import DeviceBatches
-from tests.runner.test_streams import make
+from tests.training.example_trainings import device_digits
 
 
-def test_a_pass_sees_every_row_once_in_a_new_order() -> None:
+def test_an_epoch_sees_every_row_once_in_a_new_order() -> None:
     values = torch.arange(12.0)
     batches = DeviceBatches(values, values.long(), size=4)
     first, second = ([x for batch, _ in batches for x in batch.tolist()] for _ in range(2))
@@ -42,9 +42,9 @@ def test_a_transform_comes_last() -> None:
 
 
 @pytest.mark.parametrize("pause", [5, 21, 22, 30])
-def test_a_run_is_continued_in_the_middle_of_a_pass(pause: int) -> None:
-    schedule = Schedule.of("linear", 1e-2, 40)  # a pass has 21 batches
-    whole, first, second = make(evaluate="none"), make(evaluate="none"), make(evaluate="none")
+def test_a_run_is_continued_in_the_middle_of_an_epoch(pause: int) -> None:
+    schedule = Schedule.of("linear", 1e-2, 40)  # an epoch has 21 batches
+    whole, first, second = (device_digits(evaluate="none") for _ in range(3))
     expected = dict(whole.advance(schedule, 40))
     list(first.advance(schedule, pause))
     second.load_state_dict(first.state_dict())

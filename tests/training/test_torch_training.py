@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 from paceline import Schedule
-from paceline.errors import InputError, TrainingError
+from paceline.errors import InputError
 from paceline.training import TorchTraining
+from tests.training.example_trainings import small_network
 from tests.training.resuming import resumed
 
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
@@ -23,33 +23,6 @@ def test_an_optimiser_of_another_model_is_refused() -> None:
         TorchTraining(model, torch.optim.SGD(other.parameters()), batches=[], loss=lambda model, batch: model(batch))
 
 
-def make(optimiser: str = "adam", *, evaluate: bool = True, loader: bool = True, **settings) -> TorchTraining:
-    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
-    y = (x.sum(1) > 0).long()
-    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 2))
-    for i, p in enumerate(model.parameters()):
-        nn.init.normal_(p, std=0.3, generator=torch.Generator().manual_seed(i))
-    groups = [{"params": list(model[0].parameters()), "lr": 1e-2}, {"params": list(model[3].parameters()), "lr": 1e-3}]
-    optimisers = {
-        "adam": lambda: torch.optim.Adam(groups),
-        "sgd": lambda: torch.optim.SGD(groups, momentum=0.9),
-        "adamw": lambda: torch.optim.AdamW(groups, amsgrad=True),
-    }
-    loss = nn.CrossEntropyLoss()
-    batches = (
-        DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True) if loader else [(x[:25], y[:25]), (x[25:], y[25:])]
-    )
-    return TorchTraining(
-        model,
-        optimisers[optimiser](),
-        batches=batches,
-        loss=lambda net, pair: loss(net(pair[0]), pair[1]),
-        evaluate=(lambda net: float(loss(net(x), y))) if evaluate else None,
-        every=settings.pop("every", 5),
-        **settings,
-    )
-
-
 def run(training: TorchTraining, stop: int) -> list:
     return list(training.advance(SCHEDULE, stop))
 
@@ -58,14 +31,14 @@ def run(training: TorchTraining, stop: int) -> list:
 @pytest.mark.parametrize("optimiser", ["adam", "sgd", "adamw"])
 @pytest.mark.parametrize("pause", [1, 3, 4, 17, 39])
 def test_resumed_from_a_checkpoint_it_continues_bit_for_bit(tmp_path, optimiser: str, loader: bool, pause: int) -> None:
-    whole, _, second, _ = resumed(lambda: make(optimiser, loader=loader), SCHEDULE, tmp_path, pause)
+    whole, _, second, _ = resumed(lambda: small_network(optimiser, loader=loader), SCHEDULE, tmp_path, pause)
     for a, b in zip(whole.model.state_dict().values(), second.model.state_dict().values(), strict=True):
         assert bool((a == b).all())
 
 
 @pytest.mark.parametrize("pause", [3, 9, 13])
 def test_without_evaluate_a_resumed_run_observes_what_one_that_goes_on_does(pause: int) -> None:
-    first, second = make(evaluate=False, every=2), make(evaluate=False, every=2)
+    first, second = small_network(evaluate=False, every=2), small_network(evaluate=False, every=2)
     first.reseed(7)
     run(first, pause)
     second.load_state_dict(deepcopy(first.state_dict()))
@@ -73,15 +46,15 @@ def test_without_evaluate_a_resumed_run_observes_what_one_that_goes_on_does(paus
 
 
 def test_the_last_mean_loss_of_an_interval_is_never_of_a_few_batches_only() -> None:
-    assert [step for step, _ in run(make(evaluate=False, every=5), 17)] == [5, 10, 17]
-    assert [step for step, _ in run(make(evaluate=False, every=5), 18)] == [5, 10, 15, 18]
-    assert [step for step, _ in run(make(evaluate=False, every=5), 2)] == [2]
-    assert [step for step, _ in run(make(every=5), 17)] == [0, 5, 10, 15, 17]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 17)] == [5, 10, 17]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 18)] == [5, 10, 15, 18]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 2)] == [2]
+    assert [step for step, _ in run(small_network(every=5), 17)] == [0, 5, 10, 15, 17]
 
 
 def test_training_leaves_the_global_random_state_alone() -> None:
     before = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
-    training = make()
+    training = small_network()
     made = (torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate())  # noqa: NPY002
     run(training, 10)
     training.reseed(3)
@@ -92,14 +65,14 @@ def test_training_leaves_the_global_random_state_alone() -> None:
 
 
 def test_groups_keep_their_ratio_and_follow_the_schedule() -> None:
-    training = make()
+    training = small_network()
     run(training, 10)
     rates = [group["lr"] for group in training.optimizer.param_groups]
     assert rates == pytest.approx([SCHEDULE(9), 0.1 * SCHEDULE(9)])
 
 
 def test_the_average_reaches_back_over_a_share_of_the_steps() -> None:
-    training = make("sgd")
+    training = small_network("sgd")
     weights, average = [], None
     for t in range(12):
         run(training, t + 1)
@@ -111,10 +84,10 @@ def test_the_average_reaches_back_over_a_share_of_the_steps() -> None:
 
 
 def test_without_evaluate_it_reports_the_training_loss_and_that_of_the_average() -> None:
-    observed = run(make(evaluate=False), 13)
+    observed = run(small_network(evaluate=False), 13)
     assert [step for step, _ in observed] == [5, 10, 13]
     assert all(set(value) == {"raw", "averaged"} for _, value in observed)
-    assert [set(value) for _, value in run(make(evaluate=False, average=None), 5)] == [{"raw"}]
+    assert [set(value) for _, value in run(small_network(evaluate=False, average=None), 5)] == [{"raw"}]
 
 
 def test_a_step_of_ones_own() -> None:
@@ -126,13 +99,13 @@ def test_a_step_of_ones_own() -> None:
         optimizer.step()
         return loss
 
-    clipped = run(make(step=step), 20)
+    clipped = run(small_network(step=step), 20)
     assert clipped[-1][1]["raw"] < clipped[0][1]["raw"]
 
 
 def test_clones_see_other_batches_but_the_same_seed_gives_the_same() -> None:
     def clone(seed: int) -> list:
-        training = make()
+        training = small_network()
         training.reseed(0)
         run(training, 10)
         training.reseed(seed)
@@ -142,17 +115,8 @@ def test_clones_see_other_batches_but_the_same_seed_gives_the_same() -> None:
     assert clone(1) != clone(2)
 
 
-def test_bad_trainings_say_what_to_do() -> None:
-    empty, model = make(), nn.Linear(1, 1)
-    empty.batches.source = []
-    with pytest.raises(TrainingError, match="batches is empty"):
-        run(empty, 5)
-    with pytest.raises(InputError, match="first rate must be positive, got 0"):
-        TorchTraining(model, torch.optim.SGD(model.parameters(), lr=0.0), batches=[1], loss=lambda m, b: m(b))
-
-
 def test_buffers_that_are_not_finite_are_copied_and_never_averaged() -> None:
-    training = make()
+    training = small_network()
     training.model.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
     training.average = type(training.average)(training.model)
     observed = run(training, 10)
@@ -162,7 +126,7 @@ def test_buffers_that_are_not_finite_are_copied_and_never_averaged() -> None:
 
 def test_every_must_be_a_step_at_least() -> None:
     with pytest.raises(InputError, match="every must be 1 or more, got -5"):
-        make(every=-5)
+        small_network(every=-5)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +138,7 @@ def test_every_must_be_a_step_at_least() -> None:
     ],
 )
 def test_an_evaluation_that_is_not_one_number_is_named(given, message: str) -> None:
-    training = make()
+    training = small_network()
     training.evaluate = lambda net: given
     with pytest.raises(InputError, match=message):
         run(training, 5)
@@ -184,7 +148,7 @@ def test_an_evaluation_that_is_not_one_number_is_named(given, message: str) -> N
     ("changed", "message"), [(lambda x: x.repeat(2), r"one of shape \(2,\)"), (lambda x: x.item(), "a float")]
 )
 def test_a_loss_that_is_not_one_number_with_a_gradient_is_named(changed, message: str) -> None:
-    training = make()
+    training = small_network()
     plain = training.loss
     training.loss = lambda net, batch: changed(plain(net, batch))
     with pytest.raises(InputError, match=rf"loss\(model, batch\) must return a tensor of one number, got {message}"):

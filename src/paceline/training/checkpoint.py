@@ -59,7 +59,7 @@ def write_checkpoint(path: Path, write: Callable[[BinaryIO], object], suffix: st
         ) from error
 
 
-def _read(source: "Path | BinaryIO", path: Path) -> dict[str, Any]:
+def _read(source: "Path | io.BytesIO", path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(source, "cpu", weights_only=True)  # pyright: ignore[reportUnknownMemberType]
         return restore_state(state) if LAYOUT in state else state  # earlier versions wrote the state as it is

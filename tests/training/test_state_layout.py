@@ -1,0 +1,59 @@
+"""A state is flattened into a few large tensors and restored from them."""
+
+import math
+from collections import OrderedDict
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from paceline.errors import TrainingError
+from paceline.training.state_layout import flatten_state, restore_state
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+KEYS = st.text() | st.integers()
+STATES = st.dictionaries(
+    st.text(),
+    st.recursive(PLAIN, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(KEYS, inner)),
+)
+
+
+@given(STATES)
+def test_plain_values_come_back_as_they_were(state: dict) -> None:
+    assert restore_state(flatten_state(state)) == state
+
+
+def test_tensors_of_one_type_share_a_large_one() -> None:
+    state = {"a": torch.ones(2, 3), "b": [torch.zeros(4)], "count": torch.tensor(7), "inf": math.inf}
+    flat = flatten_state(state)
+    assert flat["float32"].tolist() == [1.0] * 6 + [0.0] * 4
+    assert flat["int64"].tolist() == [7]
+    back = restore_state(flat)
+    assert back["a"].untyped_storage().data_ptr() == flat["float32"].untyped_storage().data_ptr()
+    assert (back["b"][0].tolist(), int(back["count"]), back["inf"]) == ([0.0] * 4, 7, math.inf)
+
+
+def test_channels_last_images_stay_so() -> None:
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    back = restore_state(flatten_state({"image": image}))["image"]
+    assert back.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(back, image)
+
+
+def test_metadata_of_a_module_is_kept() -> None:
+    state = nn.BatchNorm1d(3).state_dict()
+    back = restore_state(flatten_state({"model": state}))["model"]
+    assert isinstance(back, OrderedDict)
+    assert back._metadata == state._metadata
+
+
+def test_what_cannot_be_kept_is_named() -> None:
+    with pytest.raises(TrainingError, match=r"state\['model'\]\[1\] is a object: a state must hold only tensors"):
+        flatten_state({"model": [1, object()]})
+
+
+def test_modules_without_a_shape_say_what_to_do() -> None:
+    with pytest.raises(TrainingError, match="has no shape yet: run one batch through the model"):
+        flatten_state(nn.LazyLinear(3).state_dict())
