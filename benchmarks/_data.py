@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paceline import Schedule, Trace
-from paceline.traces import Recorded
+from paceline.shapes import Recorded
 
 LLM_WARMUP = 2_160  # steps, linear, to the peak of 3e-4
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks._problems import PROBLEMS
 from benchmarks._runs import RESULTS, Key, arguments, complete
-from paceline.traces import Schedule, WarmupStableDecay
-from paceline.traces.shapes import Shape, shape_from_json, shape_of
+from paceline.shapes import Shape, WarmupStableDecay, shape_from_json, shape_of
+from paceline.traces import Schedule
 
 SHAPES: dict[str, Shape] = {
     "constant": shape_of("constant"),

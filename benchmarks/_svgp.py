@@ -13,9 +13,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
-from paceline.model import TraceModel
-from paceline.model.quadrature import hermite
-from paceline.model.reading import usable
+from paceline.model import TraceModel, hermite, usable_segments
 
 
 @dataclass
@@ -29,11 +27,11 @@ class Observations:
 
     @classmethod
     def of(cls, model: TraceModel) -> "Observations":
-        used = usable(model.segments, model.link)
+        used = usable_segments(model.segments, model.link)
         row = torch.repeat_interleave(torch.tensor([s.moments.n for s in used]))
-        elapsed = torch.cat([torch.from_numpy(s.elapsed) for s in used]) / model.frame.scaling.interval
-        residuals = torch.cat([torch.from_numpy(s.residuals) for s in used]) / model.frame.scaling.scale
-        return cls(model.frame.inputs(used)[row], row, elapsed, residuals)
+        elapsed = torch.cat([torch.from_numpy(s.elapsed) for s in used]) / model.encoder.scaling.interval
+        residuals = torch.cat([torch.from_numpy(s.residuals) for s in used]) / model.encoder.scaling.scale
+        return cls(model.encoder.inputs(used)[row], row, elapsed, residuals)
 
 
 class LatentGP(gpytorch.models.ApproximateGP):
@@ -77,7 +75,7 @@ def expected_log_likelihood(
         gg = g.square()
     else:
         z, w = hermite(8)
-        shape = link.shape(mean[1, :, None] + variance[1, :, None].sqrt() * z, data.elapsed[part, None])
+        shape = link.curve(mean[1, :, None] + variance[1, :, None].sqrt() * z, data.elapsed[part, None])
         g, gg = shape @ w, shape.square() @ w
     r = data.residuals[part]
     sse = r.square() - 2 * r * first * g + second * gg

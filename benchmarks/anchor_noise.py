@@ -26,8 +26,8 @@ def error(model: TraceModel, family: DrawnFamily, rng: np.random.Generator) -> f
             for y, x in zip(starts, rates, strict=True)
         ]
     )
-    scaling = model.frame.scaling
-    z = np.stack([scaling.values(starts), scaling.lr_range.to_unit(family.lr_range.from_unit(rates))], -1)
+    scaling = model.encoder.scaling
+    z = np.stack([scaling.to_scaled(starts), scaling.lr_range.to_unit(family.lr_range.from_unit(rates))], -1)
     mean, variance = model.posterior.marginal(torch.from_numpy(z))
     nodes, weights = np.polynomial.hermite_e.hermegauss(20)
     f = mean[0, :, None] + variance[0, :, None].sqrt() * torch.from_numpy(nodes)

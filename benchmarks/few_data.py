@@ -23,7 +23,7 @@ from benchmarks._problems import PROBLEMS
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean, load
 from paceline import LearningRateRange, Objective, Schedule, Trace, TraceModel
-from paceline.model.law import LawModel
+from paceline.model import LawModel
 from paceline.problems import QuadraticTraining
 from paceline.training import values_by_weights
 

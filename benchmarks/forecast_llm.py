@@ -22,8 +22,7 @@ from benchmarks._multi_power import Curve
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS
 from paceline import Objective, Trace, TraceModel
-from paceline.model import Forecast
-from paceline.model.law import LawModel
+from paceline.model import Forecast, LawModel
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")
 PUBLISHED = (0.00376, 0.00409)

@@ -42,7 +42,7 @@ def seconds(action: Callable[[], T]) -> tuple[T, float, float]:
 
 def ranks(model: TraceModel, reference: torch.Tensor, effort: Effort, count: int, most: int) -> list[float]:
     """Rank correlation with ten times the draws of: the criterion, the one that moves, the linearised one."""
-    lengths, tasks = SPACE.lengths(model), torch.arange(count) % len(model.frame.tasks)
+    lengths, tasks = SPACE.lengths(model), torch.arange(count) % len(model.encoder.tasks)
     x = torch.rand(count, INTERVALS, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
     def gains(outer: int, inner: int, seed: int) -> np.ndarray:

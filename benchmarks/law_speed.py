@@ -15,9 +15,9 @@ import torch
 
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, Trace, TraceModel
-from paceline.model.law import LawModel
+from paceline.model import LawModel
 from paceline.problems import Quadratic
-from paceline.traces import WarmupStableDecay
+from paceline.shapes import WarmupStableDecay
 
 STEPS, OBSERVED = 2000, 200
 

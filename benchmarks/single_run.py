@@ -25,8 +25,9 @@ from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, arguments, complete, geometric_mean, ratios
 from paceline.integrations import PaceLR, lambda_lr
+from paceline.shapes import OneCycle
 from paceline.strategy.single import BASE, sweep_steps
-from paceline.traces import OneCycle, Schedule
+from paceline.traces import Schedule
 
 Method = Callable[[Problem, int], float]
 

@@ -20,9 +20,10 @@ import numpy as np
 from cma import purecma
 
 import paceline
+from paceline.shapes import Constant
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
-from paceline.traces import Constant, Schedule
+from paceline.traces import Schedule
 
 HERE = Path(__file__).parent
 ROWS, FIGURE = HERE / "cma_population.jsonl", HERE.parent / "docs" / "integrations" / "cma.png"

@@ -16,6 +16,7 @@ import torch
 from benchmarks._report import machine
 from experiments._cifar_training import BATCH, Data, data, training, worth
 from paceline import tune
+from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.strategy import (
     AutoLRS,
     Dynamic,
@@ -26,7 +27,6 @@ from paceline.strategy import (
 )
 from paceline.study import Event, Observed, Study
 from paceline.study.study import checkpoint_path
-from paceline.traces import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.training import load_checkpoint
 from paceline.views.data import read
 

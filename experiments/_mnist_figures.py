@@ -19,9 +19,7 @@ from experiments._mnist_runs import BOUNDS, INTERVALS, RESULTS, Asked, rows, spa
 from experiments._style import GREY, OKABE, drawing, save
 from experiments._svgp import PAIRS, STEPS
 from paceline import Study, TraceModel
-from paceline.model.linalg import tensor
-from paceline.model.paths import latent_input
-from paceline.model.quadrature import hermite
+from paceline.model import hermite, latent_input, tensor
 from paceline.tuner.families import family_of
 
 COLOUR = dict(zip(PAIRS, OKABE, strict=False))
@@ -128,18 +126,21 @@ def embeddings(studies: Sequence[Asked]) -> plt.Figure:
 
 def surfaces(model: TraceModel, task: str) -> plt.Figure:
     """Mean and deviation of phi(f_1) and phi(f_2) over start value and rate."""
-    frame = model.frame
-    seen = frame.inputs(model.segments)[:, 0]
+    encoder = model.encoder
+    seen = encoder.inputs(model.segments)[:, 0]
     values, x = np.linspace(float(seen.min()), float(seen.max()), 25), np.linspace(0, 1, 25)
     grid = torch.meshgrid(tensor(values), tensor(x), indexing="ij")
-    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], 1, frame.task_number(task)))
+    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], 1, encoder.task_number(task)))
     nodes, weights = hermite(20)
     phi = softplus(mean[..., None] + variance.sqrt()[..., None] * nodes)
     centre = phi @ weights
     deviation = ((phi - centre[..., None]).square() @ weights).sqrt()
-    starts, rates = np.meshgrid(frame.to_user(tensor(values)), np.log10(frame.scaling.lr_range.from_unit(x)))
+    starts, rates = np.meshgrid(encoder.to_user(tensor(values)), np.log10(encoder.scaling.lr_range.from_unit(x)))
     figure = plt.figure(figsize=(7.0, 3.0), layout="none")
-    names = (("$\\phi(f_1)$: increment (nats)", frame.scaling.scale), ("$\\phi(f_2)$: decay rate (per interval)", 1.0))
+    names = (
+        ("$\\phi(f_1)$: increment (nats)", encoder.scaling.scale),
+        ("$\\phi(f_2)$: decay rate (per interval)", 1.0),
+    )
     for i, (name, unit) in enumerate(names):
         axis: Any = figure.add_axes((0.0 + 0.49 * i, 0.02, 0.48, 0.96), projection="3d")
         z, spread = unit * centre[i].numpy().T, unit * deviation[i].numpy().T

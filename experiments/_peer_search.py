@@ -13,9 +13,9 @@ import optuna
 from benchmarks._problems import Problem
 from paceline import tune
 from paceline.errors import TrainingError
+from paceline.shapes import WarmupStableDecay, shape_of
 from paceline.study import Failed, Observed
-from paceline.traces import Schedule, WarmupStableDecay
-from paceline.traces.shapes import shape_of
+from paceline.traces import Schedule
 from paceline.tuner.result import Result
 
 SHAPES = ("constant", "linear", "cosine", "exponential", "one_cycle", "warmup_stable_decay")

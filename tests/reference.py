@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from scipy.stats import multivariate_normal
 
-from paceline.model.links import Link
+from paceline.model import Link
 from paceline.traces import Schedule
 
 

@@ -12,8 +12,9 @@ from typer.testing import CliRunner, Result
 from paceline.cli import app
 from paceline.planning import plan_from
 from paceline.problems import Quadratic, QuadraticTraining
+from paceline.shapes import WarmupStableDecay
 from paceline.study import Study
-from paceline.traces import Schedule, WarmupStableDecay
+from paceline.traces import Schedule
 from paceline.tuner import tune
 from paceline.views.planned import PlanView
 from tests.integrations.test_tensorboard import write_events

@@ -15,12 +15,13 @@ from paceline import Schedule, Study, Trace, Tuner, tune, tune_tasks
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.streams import Streams
+from paceline.shapes import Linear
 from paceline.strategy import Dynamic, MultiTask
 from paceline.strategy.multitask import Effort, Family, Space
 from paceline.strategy.multitask.reading import readable
 from paceline.study import Decided, Dropped, Finished, Interval, read_journal
 from paceline.study.known import digest, read_known, write_known
-from paceline.traces import LearningRateRange, Linear
+from paceline.traces import LearningRateRange
 from paceline.tuner import family_of, known_runs
 from tests.training.example_trainings import device_digits
 from tests.training.host_stream import HostWorkStream

@@ -14,6 +14,7 @@ import torch
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import digits_training
 from paceline.runner import Local
+from paceline.shapes import Cosine, Linear
 from paceline.strategy import (
     AutoLRS,
     ByModel,
@@ -24,7 +25,6 @@ from paceline.strategy import (
     Strategy,
 )
 from paceline.study import Decided, Dropped, Finished, Interval, Study, read_journal
-from paceline.traces import Cosine, Linear
 from paceline.tuner import Tuner, tune
 
 STRATEGIES: dict[str, Strategy] = {

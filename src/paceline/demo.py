@@ -21,9 +21,9 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
 from paceline.problems import digits_training
+from paceline.shapes import Constant, Cosine, OneCycle
 from paceline.strategy import Dynamic, FixedSchedules, Strategy
 from paceline.study import Study
-from paceline.traces import Constant, Cosine, OneCycle
 from paceline.tuner import tune
 from paceline.views.data import StudyView, read
 from paceline.views.live import watcher

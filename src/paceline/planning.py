@@ -14,22 +14,18 @@ from paceline.errors import InputError
 from paceline.integrations.logs import traces_in
 from paceline.integrations.notes import Notes
 from paceline.integrations.series import Rate
-from paceline.model import Forecast, TraceModel
-from paceline.model.law import LawModel
-from paceline.model.law.plan import Planned, highest_that_worked, shortest_warmup, trusted
-from paceline.study import Study
-from paceline.traces import (
-    Constant,
-    Cosine,
-    LearningRateRange,
-    Linear,
-    OneCycle,
-    Schedule,
-    Shape,
-    Trace,
-    WarmupStableDecay,
+from paceline.model import (
+    Forecast,
+    LawModel,
+    PlannedSchedule,
+    TraceModel,
+    highest_stable_rate,
+    shortest_warmup,
+    stable_range,
 )
-from paceline.traces.trace import is_sound
+from paceline.shapes import Constant, Cosine, Linear, OneCycle, Shape, WarmupStableDecay
+from paceline.study import Study
+from paceline.traces import LearningRateRange, Schedule, Trace, is_sound
 from paceline.views.data import read
 from paceline.views.planned import ExpectedEnd, PlanView, Reached, RunLine
 
@@ -97,7 +93,7 @@ def plan_from(
     planned = model.plan(
         steps=length, lr=(bounds.low, bounds.high), family=family, quantile=quantile, intervals=min(INTERVALS, length)
     )
-    return _view(read_in, model, planned, trusted(model, bounds))
+    return _view(read_in, model, planned, stable_range(model, bounds))
 
 
 def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str, notes: Notes) -> Source:
@@ -113,7 +109,7 @@ def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, 
 def _bounds(sources: Sequence[Source], family: str) -> LearningRateRange:
     """From a study's lower bound, or below the lowest peak, to the highest rate that worked; free rates must decay."""
     traces = [trace for source in sources for trace in source.traces]
-    high, lows = highest_that_worked(traces), list[float]()
+    high, lows = highest_stable_rate(traces), list[float]()
     for source in sources:
         peaks = [float(rates.max()) for _, rates in map(_rates, source.traces)]
         below = min(high, *peaks) / (100 if family == "free" else 10)
@@ -121,7 +117,7 @@ def _bounds(sources: Sequence[Source], family: str) -> LearningRateRange:
     return LearningRateRange(min(lows), high)
 
 
-def _view(sources: Sequence[Source], model: LawModel, planned: Planned, bounds: LearningRateRange) -> PlanView:
+def _view(sources: Sequence[Source], model: LawModel, planned: PlannedSchedule, bounds: LearningRateRange) -> PlanView:
     traces, schedule = model.traces, planned.schedule
     sign = traces[0].objective.sign
     evenly = np.linspace(int(planned.forecast.steps[0]), schedule.steps, POINTS).astype(int)

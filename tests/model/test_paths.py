@@ -6,7 +6,7 @@ import torch
 
 from paceline import Schedule, TraceModel
 from paceline.model.links import LINKS, link_of
-from paceline.model.paths import Conditioned, Normals, Standing, draw_path
+from paceline.model.paths import ConditionedProcess, Normals, RunState, draw_path
 from paceline.model.posterior import Posterior
 from paceline.model.quantiles import increment_quantile
 from paceline.problems import DrawnFamily
@@ -39,17 +39,17 @@ def test_conditioning_agrees_with_the_dense_joint_gaussian(model: TraceModel, rn
     z = torch.from_numpy(rng.uniform(size=(6, 2)))
     mean, cov = dense(model.posterior, z)
     values, noise = rng.normal(size=4), 0.05
-    given = Conditioned.on_nothing(model.posterior)
+    process = ConditionedProcess(model.posterior)
     for i in range(4):
-        look = given.look(z[i])
+        look = process.marginal(z[i])
         seen = np.arange(i)
         expected_mean, expected_cov = reference.condition(mean, cov, seen, values[:i], noise) if i else (mean, cov)
         assert float(look.mean[0]) == pytest.approx(expected_mean[i], rel=1e-6, abs=1e-8)
         assert float(look.variance[0]) == pytest.approx(expected_cov[i, i], rel=1e-5, abs=1e-8)
-        given = look.saw(torch.tensor([values[i]]), torch.tensor([noise]).double())
+        process = look.condition_on(torch.tensor([values[i]]), torch.tensor([noise]).double())
     expected_mean, expected_cov = reference.condition(mean, cov, np.arange(4), values, noise)
     for i in (4, 5):
-        look = given.look(z[i])
+        look = process.marginal(z[i])
         assert float(look.mean[0]) == pytest.approx(expected_mean[i], rel=1e-6, abs=1e-8)
         assert float(look.variance[0]) == pytest.approx(expected_cov[i, i], rel=1e-5, abs=1e-8)
 
@@ -60,7 +60,7 @@ def test_draws_at_given_points_have_the_dense_covariance(model: TraceModel, rng:
     normals = Normals.of(1, draws, count, torch.Generator().manual_seed(1))
     unit_lr = torch.from_numpy(rng.uniform(size=count))
     drawn = draw_path(
-        Standing(model.given.repeated(draws), (torch.full((draws,), 0.4).double(),)),
+        RunState(model.process.repeat(draws), (torch.full((draws,), 0.4).double(),)),
         link_of("signed"),
         unit_lr=unit_lr,
         lengths=torch.zeros(count).double(),
@@ -140,7 +140,7 @@ def test_one_step_quantiles_agree_with_monte_carlo(name: str, alpha: float, rng:
 def test_points_that_all_but_coincide_do_not_blow_up(model: TraceModel) -> None:
     count, draws = 60, 50
     drawn = draw_path(
-        Standing(model.given.repeated(draws), (torch.full((draws,), 3.0).double(),)),
+        RunState(model.process.repeat(draws), (torch.full((draws,), 3.0).double(),)),
         link_of("linear"),
         unit_lr=torch.full((count,), 0.5).double(),
         lengths=torch.full((count,), 1e-9).double(),

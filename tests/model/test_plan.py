@@ -6,7 +6,8 @@ import pytest
 from paceline.errors import InputError
 from paceline.model import TraceModel
 from paceline.model.law.plan import rise, shortest_warmup
-from paceline.traces import Schedule, Trace, WarmupStableDecay
+from paceline.shapes import WarmupStableDecay
+from paceline.traces import Schedule, Trace
 
 STEPS = np.arange(10, 401, 10)
 GOOD = [Trace(STEPS, 1 + (lr * STEPS) ** -0.5, Schedule.constant(lr, 400), name=str(lr)) for lr in (0.003, 0.03)]

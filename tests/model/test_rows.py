@@ -19,7 +19,7 @@ def test_a_long_log_has_the_rows_that_all_of_its_steps_would_give(monkeypatch: p
     assert every is not None
     assert few.loss.tolist() == every.loss.tolist()
     assert few.log10_lr == pytest.approx(every.log10_lr)
-    assert few.summed.numpy() == pytest.approx(every.summed.numpy(), rel=3e-3)
+    assert few.rate_sum.numpy() == pytest.approx(every.rate_sum.numpy(), rel=3e-3)
     assert few.modes.numpy() == pytest.approx(every.modes.numpy(), rel=2e-2, abs=1e-3)
 
 

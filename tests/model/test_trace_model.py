@@ -9,7 +9,7 @@ import torch
 from paceline import InputError, Objective, Schedule, Trace, TraceModel
 from paceline.model.links import LINKS, Link
 from paceline.problems import DrawnFamily
-from paceline.traces import Linear
+from paceline.shapes import Linear
 
 STEPS = np.arange(0, 201, 10)
 
@@ -99,7 +99,7 @@ def test_updates_start_warm_and_end_where_a_cold_fit_does() -> None:
     late = early.update([runs[5]])
     cold = TraceModel.fit(runs, lr=bounds)
     assert len(late.segments) == len(cold.segments)
-    if late.frame.scaling == cold.frame.scaling:
+    if late.encoder.scaling == cold.encoder.scaling:
         assert late.bound == pytest.approx(cold.bound, abs=0.1 * len(cold.segments))
     schedule = runs[0].schedule
     gap = np.abs(late.forecast(schedule).mean - cold.forecast(schedule).mean)
@@ -109,11 +109,11 @@ def test_updates_start_warm_and_end_where_a_cold_fit_does() -> None:
 def test_growing_runs_are_counted_once_and_rescaled_when_they_outgrow_their_units() -> None:
     runs = [decay(r, noise=0.01, name=f"r{r}") for r in (3e-3, 1e-2)]
     model = TraceModel.fit([run.head(4) for run in runs], intervals=10)
-    first = model.frame.scaling.scale
+    first = model.encoder.scaling.scale
     for count in (7, 12, 21):
         model = model.update([run.head(count) for run in runs])
     assert sum(s.moments.n for s in model.segments) == 2 * 20
-    assert model.frame.scaling.scale > first
+    assert model.encoder.scaling.scale > first
     whole = TraceModel.fit(runs, intervals=10)
     assert [(s.start, s.stop) for s in sorted(model.segments, key=lambda s: (s.trace, s.start))] == [
         (s.start, s.stop) for s in sorted(whole.segments, key=lambda s: (s.trace, s.start))
@@ -125,7 +125,7 @@ def test_multipliers_of_a_shared_base_are_the_control_and_other_bases_are_refuse
         return replace(decay(peak), schedule=Schedule.of(base, peak, 200))
 
     model = TraceModel.fit([run(r, "linear") for r in (1e-3, 1e-2)], intervals=5)
-    assert model.frame.cutting.base == Linear()
+    assert model.encoder.segmenter.base == Linear()
     assert all(s.controls[0] in (-3.0, -2.0) for s in model.segments)
     healthy(model, Schedule.of("linear", 3e-3, 200))
     with pytest.raises(InputError, match=r"multipliers of Linear.*schedule on Cosine.*same base"):
@@ -135,7 +135,7 @@ def test_multipliers_of_a_shared_base_are_the_control_and_other_bases_are_refuse
     with pytest.raises(InputError, match=r"multipliers of Linear.*schedule on Constant"):
         model.quantile(0.5, [1e-2], start=decay(1e-2).head(5), stop=200)
     mixed = TraceModel.fit([run(1e-3, "linear"), run(1e-2, "cosine")], intervals=5)
-    assert mixed.frame.cutting.base is None
+    assert mixed.encoder.segmenter.base is None
     healthy(mixed, Schedule.of("exponential", 3e-3, 200))
 
 
@@ -157,7 +157,7 @@ def test_forks_are_fitted_once_and_forecast_from_where_they_are() -> None:
 def test_tasks_are_embedded_and_asked_for_by_name(dims: int) -> None:
     traces = [decay(r, task=task, scale=scale) for task, scale in (("a", 1.0), ("b", 1.5)) for r in (1e-3, 1e-2, 3e-2)]
     model = TraceModel.fit(traces, intervals=5, tasks=dims)
-    assert model.frame.tasks == ("a", "b")
+    assert model.encoder.tasks == ("a", "b")
     assert model.posterior.hyper.embedding.shape == (2, dims)
     schedule = Schedule.constant(1e-2, 200)
     one, two = (model.forecast(schedule, task=task, start=None).mean[-1] for task in ("a", "b"))
@@ -186,7 +186,7 @@ class SquareRoot(Link):
     name = "square-root"
     latents = 1
 
-    def shape(self, f: torch.Tensor, elapsed: torch.Tensor) -> torch.Tensor:
+    def curve(self, f: torch.Tensor, elapsed: torch.Tensor) -> torch.Tensor:
         return elapsed.sqrt()
 
 
@@ -223,7 +223,7 @@ def test_the_log_clock_before_its_origin() -> None:
 def test_one_run_recorded_late_does_not_widen_the_start() -> None:
     runs = [decay(r, noise=0.01, seed=i) for i, r in enumerate((1e-3, 3e-3, 1e-2))]
     late = replace(decay(1e-2), steps=STEPS[10:], values=decay(1e-2).values[10:])
-    law = TraceModel.fit([*runs, late], intervals=10).start_law
+    law = TraceModel.fit([*runs, late], intervals=10).start_distribution
     assert law.step == 0
     assert law.deviation < 0.05
 
@@ -285,7 +285,7 @@ def test_a_new_run_begins_where_runs_are_first_observed() -> None:
     steps = np.arange(500, 1001, 20)
     late = [Trace(steps, 4 - 0.003 * steps, Schedule.constant(rate, 1000)) for rate in (0.1, 0.2)]
     model = TraceModel.fit(late, clock="log", intervals=6)
-    assert model.start_law.step == 500
+    assert model.start_distribution.step == 500
     forecast = model.forecast(late[0].schedule, [1000])
     assert abs(forecast.median[0] - late[0].last_value) < 0.3
     with pytest.raises(InputError, match="at or after step 500"):

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from paceline import Schedule
-from paceline.model.links import LINKS
+from paceline.model import LINKS
 from paceline.problems import DrawnFamily, Quadratic, QuadraticTraining, train_digits
 from tests import reference
 

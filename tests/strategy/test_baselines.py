@@ -5,6 +5,7 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.problems import Quadratic, QuadraticTraining
+from paceline.shapes import Constant
 from paceline.strategy import (
     AutoLRS,
     FixedSchedules,
@@ -16,7 +17,6 @@ from paceline.strategy.baselines import regression
 from paceline.strategy.baselines.autolrs import CANDIDATES, exponential, matern, next_rate
 from paceline.strategy.baselines.population import changes, kernel, upper_bound
 from paceline.study import Dropped, Event, Interval
-from paceline.traces import Constant
 from paceline.tuner import Tuner, tune
 from tests.reference import condition
 from tests.test_tuner import loss

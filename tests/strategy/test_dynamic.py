@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from paceline import Tuner
+from paceline.shapes import Constant
 from paceline.strategy import Dynamic, Fork, Goal, History
 from paceline.strategy.choose import Blind
 from paceline.strategy.plan import horizon_plan, side_by_side
-from paceline.traces import Constant, LearningRateRange, Objective, Schedule
+from paceline.traces import LearningRateRange, Objective, Schedule
 
 GOAL = Goal(LearningRateRange(1e-4, 1.0), 1000, Objective())
 

@@ -8,12 +8,13 @@ import torch
 
 from paceline import Schedule, Trace, TraceModel
 from paceline.errors import InputError
-from paceline.model.paths import Normals
+from paceline.model import Normals
 from paceline.problems import DrawnFamily
+from paceline.shapes import WarmupStableDecay
 from paceline.strategy.multitask import Criterion, Effort, Family, Run, Space, best_schedules, first_runs
 from paceline.strategy.multitask.criterion import Linearised
 from paceline.strategy.prospect import Prospect
-from paceline.traces import LearningRateRange, WarmupStableDecay
+from paceline.traces import LearningRateRange
 
 SPACE = Space(LearningRateRange(1e-4, 1e-1), steps=200, intervals=5)
 TASKS = ("a", "b", "c")
@@ -100,9 +101,9 @@ def test_the_criterion_is_the_mean_of_conditional_variances(model: TraceModel, r
     with torch.no_grad():
         fast = Criterion.of(model, reference, lengths, outer=300, inner=16, generator=generator(), alone=4000)
         p, outer, inner = model.link.latents, 150, 100
-        normals = Normals.of(p, outer, 5, generator(5)).reshaped(1, outer)
+        normals = Normals.of(p, outer, 5, generator(5)).reshape(1, outer)
         known = model.condition_on(model.draw_new(x.T[..., None], own[:, None], normals, lengths))
-        fresh = Normals.of(p, outer * 3 * inner, 5, generator(6)).reshaped(1, outer, 3, inner)
+        fresh = Normals.of(p, outer * 3 * inner, 5, generator(6)).reshape(1, outer, 3, inner)
         final = known.draw_new(reference.T[..., None], tasks[:, None], fresh, lengths).values[..., -1]
         slow = final.var(-1).mean((0, 2))
         error = float(slow.std()) / outer**0.5 + 0.05 * float(slow.mean())
@@ -158,7 +159,7 @@ def test_the_optimistic_set_can_be_run_itself() -> None:
     choices = plan.propose(model, made, count=3)
     assert {choice.run.task for choice in choices} == set(TASKS)
     for choice in choices:
-        task = model.frame.tasks.index(choice.run.task)
+        task = model.encoder.tasks.index(choice.run.task)
         assert choice.run.x == tuple(choice.reference[task].tolist())
         assert choice.rivals == {choice.run.task: choice.after}
     (next_one,) = plan.propose(model, [*made, replace(made[0], name="new")])
@@ -194,7 +195,7 @@ def test_answers_are_schedules_with_what_they_should_reach() -> None:
 def test_a_task_without_runs_is_proposed_for_too() -> None:
     plan, made = strategy(dims=2), runs(3, tasks=("a", "b"))
     model = plan.fit(made)
-    assert set(model.frame.tasks) == set(TASKS)
+    assert set(model.encoder.tasks) == set(TASKS)
     (choice,) = plan.propose(model, made)
     assert choice.run.task in TASKS
     assert set(plan.answers(model, made)) == set(TASKS)
@@ -219,7 +220,7 @@ def test_both_bases_give_the_model_the_same_controls(base) -> None:
     ]
     plan = Family(space, ("a",), link="linear", dims=0, effort=SMALL)
     model = plan.fit(traces)
-    np.testing.assert_allclose(model.frame.ahead(schedule, 0).unit_lr, x, atol=1e-9)
+    np.testing.assert_allclose(model.encoder.future(schedule, 0).unit_lr, x, atol=1e-9)
     (choice,) = plan.propose(model, traces)
     assert space.schedule(choice.run.x).base == schedule.base
 

@@ -10,7 +10,7 @@ import torch
 
 from paceline import Trace, TraceModel, Tuner
 from paceline.errors import InputError
-from paceline.model.whereabouts import measure_of, unseen
+from paceline.model import TaskPosterior, measure_of
 from paceline.strategy import NewTask
 from paceline.strategy.newtask import Mixture, Thought, share_due_to_place, whole_intervals
 from paceline.study import Decided, Dropped, Interval
@@ -106,13 +106,13 @@ def test_the_best_rest_is_at_the_best_rate(model: TraceModel, task: str) -> None
         assert x.numpy() == pytest.approx(np.full(3 - done, BEST[task]), abs=0.12)
         careful = mixture.best_rest(0.1, draws=8, grid=5, sweeps=1, climbs=5, generator=generator())[1]
         assert careful < end
-        reached = float(model.frame.to_user(torch.tensor([end], dtype=torch.float64))[0])
+        reached = float(model.encoder.to_user(torch.tensor([end], dtype=torch.float64))[0])
         assert reached == pytest.approx(2.0 if before is None else float(start.last_value) - 2.0, abs=0.25)
 
 
 def test_a_rest_for_several_places_lies_between_theirs(model: TraceModel) -> None:
     embedding = model.posterior.hyper.embedding
-    slow, fast = (model.with_task("new", embedding[model.frame.tasks.index(task)]) for task in ("slow", "fast"))
+    slow, fast = (model.with_task("new", embedding[model.encoder.tasks.index(task)]) for task in ("slow", "fast"))
     found = [
         Mixture(models, "new", SPACE).best_rest(0.3, draws=8, grid=5, sweeps=1, climbs=3, generator=generator())[0]
         for models in ((slow,), (slow, fast), (fast,))
@@ -121,7 +121,7 @@ def test_a_rest_for_several_places_lies_between_theirs(model: TraceModel) -> Non
 
 
 def test_a_probe_goes_where_places_differ(model: TraceModel) -> None:
-    known = unseen(model, "new", measure_of("gaussian", model), 8, generator())
+    known = TaskPosterior.from_prior(model, "new", measure_of("gaussian", model), 8, generator())
     mixture = Mixture(known.models, "new", SPACE)
     x, share = mixture.best_probe(1, draws=8, grid=5, sweeps=1, generator=generator())
     assert x.shape == (1,)

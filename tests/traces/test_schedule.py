@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline import InputError, Schedule
-from paceline.traces import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
 
 SHAPES: list[Shape] = [
     Constant(),

@@ -6,13 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline import InputError, Objective, Schedule, Trace
-from paceline.traces import Clock, Cutting, Linear, Segment, Shape
+from paceline.shapes import Linear, Shape
+from paceline.traces import Clock, Segment, Segmenter
 
 LOSS = Objective()
 
 
-def cutting(points=(0, 40, 80, 120), *, order=1, clock="step", base: Shape | None = None, objective=LOSS) -> Cutting:
-    return Cutting(Clock(clock, 120), None if points is None else np.array(points), order, base, objective)
+def segmenter(
+    points=(0, 40, 80, 120), *, order=1, clock="step", base: Shape | None = None, objective=LOSS
+) -> Segmenter:
+    return Segmenter(Clock(clock, 120), None if points is None else np.array(points), order, base, objective)
 
 
 @st.composite
@@ -25,7 +28,7 @@ def recorded(draw: st.DrawFn) -> Trace:
 
 @given(recorded())
 def test_every_observation_but_the_first_is_counted_once_and_values_are_kept(trace: Trace) -> None:
-    segments = cutting().cut(trace)
+    segments = segmenter().split(trace)
     assert sum(s.moments.n for s in segments) == len(trace.steps) - 1
     rebuilt = np.concatenate([s.start_values[0] + s.residuals for s in segments])
     np.testing.assert_allclose(-rebuilt, trace.values[1:], atol=1e-12)
@@ -51,20 +54,20 @@ def same(a: Segment, b: Segment) -> bool:
 
 @given(recorded(), st.data())
 def test_growing_a_trace_gives_the_same_intervals_as_cutting_it_whole(trace: Trace, data: st.DataObject) -> None:
-    settings = cutting(order=2)
+    settings = segmenter(order=2)
     count = data.draw(st.integers(1, len(trace.steps) - 1))
-    before = settings.cut(trace.head(count))
+    before = settings.split(trace.head(count))
     known = before[-1] if before else None
-    after = settings.cut(trace, known)
+    after = settings.split(trace, known)
     grown = before[:-1] if known and after and after[0].start == known.start else before
-    whole = settings.cut(trace)
+    whole = settings.split(trace)
     assert len([*grown, *after]) == len(whole)
     assert all(same(a, b) for a, b in zip([*grown, *after], whole, strict=True))
 
 
 def test_irregular_steps_move_borders_to_the_last_observation_before_them() -> None:
     trace = Trace(np.array([0, 35, 50, 90, 120]), np.arange(5.0), Schedule([0.1, 0.01, 0.2], [0, 40, 80, 120]))
-    segments = cutting().cut(trace)
+    segments = segmenter().split(trace)
     assert [(s.start, s.stop) for s in segments] == [(0, 35), (35, 50), (50, 120)]
     # 35..50 holds 5 steps at 0.1 and 10 at 0.01
     assert segments[1].controls[0] == pytest.approx((5 * -1 + 10 * -2) / 15)
@@ -73,7 +76,7 @@ def test_irregular_steps_move_borders_to_the_last_observation_before_them() -> N
 def test_a_rate_that_varies_inside_an_interval_counts_by_its_mean_log() -> None:
     schedule = Schedule.of("linear", 1.0, 120)
     trace = Trace(np.arange(0, 121, 20), np.arange(7.0), schedule)
-    rate, multiplier = cutting().cut(trace), cutting(base=Linear()).cut(trace)
+    rate, multiplier = segmenter().split(trace), segmenter(base=Linear()).split(trace)
     assert rate[1].controls[0] == pytest.approx(np.log10(schedule(np.arange(40, 80))).mean(), abs=1e-4)
     assert multiplier[1].controls[0] == 0.0
 
@@ -82,8 +85,8 @@ def test_forks_and_their_parent_count_nothing_twice_and_share_the_anchor() -> No
     schedule = Schedule.constant(0.1, 120)
     parent = Trace(np.arange(0, 121, 10), np.linspace(3, 1, 13), schedule, name="a")
     forks = [parent.fork(np.arange(60, 121, 10), np.full(7, 2.0 + i), schedule, at=50, name=f"b{i}") for i in range(3)]
-    settings = cutting(order=2)
-    own = [s for fork in forks for s in settings.cut(fork)]
+    settings = segmenter(order=2)
+    own = [s for fork in forks for s in settings.split(fork)]
     assert sum(s.moments.n for s in own) == 3 * 7
     firsts = [s for s in own if s.start == 50]
     assert len(firsts) == 3
@@ -94,7 +97,7 @@ def test_forks_and_their_parent_count_nothing_twice_and_share_the_anchor() -> No
 
 def test_history_of_higher_orders_repeats_the_oldest() -> None:
     trace = Trace(np.arange(0, 121, 20), np.arange(7.0), Schedule([0.1, 0.01, 0.001], [0, 40, 80, 120]))
-    segments = cutting(order=3).cut(trace)
+    segments = segmenter(order=3).split(trace)
     assert segments[0].start_values == (0.0, 0.0, 0.0)
     assert segments[2].start_values == (-4.0, -2.0, 0.0)
     np.testing.assert_allclose(segments[2].controls, [-3, -2, -1])
@@ -107,19 +110,19 @@ def test_the_log_clock_starts_at_one_percent() -> None:
     np.testing.assert_allclose(clock(np.array([0, 10, 100, 1000])), np.log([1, 1, 10, 100]))
     assert clock.equal(2).tolist() == [10, 100, 1000]
     trace = Trace(np.array([0, 5, 10, 100, 550, 1000]), np.arange(6.0), Schedule.constant(0.1, 1000))
-    segments = Cutting(clock, clock.equal(2), 1, None, Objective()).cut(trace)
+    segments = Segmenter(clock, clock.equal(2), 1, None, Objective()).split(trace)
     assert [(s.start, s.stop, s.moments.n) for s in segments] == [(10, 100, 1), (100, 1000, 2)]
 
 
 def test_without_points_a_run_is_cut_where_its_rate_changes_or_into_twenty() -> None:
-    own = cutting(points=None).cut(Trace(np.arange(121), np.arange(121.0), Schedule([1.0, 2.0], [0, 30, 120])))
+    own = segmenter(points=None).split(Trace(np.arange(121), np.arange(121.0), Schedule([1.0, 2.0], [0, 30, 120])))
     assert [s.start for s in own] == [0, 30]
-    assert len(cutting(points=None).cut(Trace(np.arange(121), np.arange(121.0), Schedule.constant(1.0, 120)))) == 20
+    assert len(segmenter(points=None).split(Trace(np.arange(121), np.arange(121.0), Schedule.constant(1.0, 120)))) == 20
 
 
 def failing(values, **fields) -> list[Segment]:
     steps = 20 * np.arange(len(values))
-    return cutting().cut(Trace(steps, np.array(values), Schedule.constant(0.1, 120), **fields))
+    return segmenter().split(Trace(steps, np.array(values), Schedule.constant(0.1, 120), **fields))
 
 
 def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
@@ -137,7 +140,7 @@ def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
 def test_a_run_that_blew_up_has_failed_until_it_recovers() -> None:
     blown = failing([3.0, 2.0, 2.0, 2.0, 1e3, 1e3, 1e3])
     assert [(s.start, s.failed) for s in blown] == [(0, False), (40, True), (80, True)]
-    recovered = cutting(points=range(0, 121, 20)).cut(
+    recovered = segmenter(points=range(0, 121, 20)).split(
         Trace(20 * np.arange(7), np.array([3.0, 2.0, 9.0, 9.0, 2.0, 1.9, 1.8]), Schedule.constant(0.1, 120))
     )
     assert [s.failed for s in recovered] == [False, True, True, True, False, False]
@@ -147,41 +150,41 @@ def test_noise_is_not_a_spike() -> None:
     rng = np.random.default_rng(0)
     steps = np.arange(121)
     noisy = Trace(steps, 0.5 + np.abs(0.25 * rng.standard_normal(121)), Schedule.constant(0.1, 120))
-    assert not any(s.failed for s in cutting().cut(noisy))
+    assert not any(s.failed for s in segmenter().split(noisy))
     noisy = Trace(steps, noisy.values + np.where(steps > 100, 50.0, 0.0), Schedule.constant(0.1, 120))
-    assert [s.failed for s in cutting().cut(noisy)] == [False, False, True]
+    assert [s.failed for s in segmenter().split(noisy)] == [False, False, True]
 
 
 def test_a_failure_found_later_replaces_the_interval_that_looked_fine() -> None:
     steps, schedule = np.arange(0, 101, 10), Schedule.constant(0.1, 120)
     values = np.linspace(3, 2, 11)
-    known = cutting().cut(Trace(steps[:7], values[:7], schedule, name="x"))[-1]
+    known = segmenter().split(Trace(steps[:7], values[:7], schedule, name="x"))[-1]
     values[7] = np.nan
-    (again,) = cutting().cut(Trace(steps[:8], values[:8], schedule, name="x", failed=True), known)
+    (again,) = segmenter().split(Trace(steps[:8], values[:8], schedule, name="x", failed=True), known)
     assert (again.start, again.stop, again.moments.n, again.failed) == (40, 60, 2, True)
 
 
 def test_past_the_last_change_point_intervals_go_on_at_the_same_pace() -> None:
     trace = Trace(np.arange(0, 241, 10), np.arange(25.0), Schedule.constant(0.1, 240))
-    assert [s.start for s in cutting().cut(trace)] == [0, 40, 80, 120, 160, 200]
+    assert [s.start for s in segmenter().split(trace)] == [0, 40, 80, 120, 160, 200]
     clock = Clock("log", 100)
-    log = Cutting(clock, np.array([1, 10, 100]), 1, None, LOSS)
+    log = Segmenter(clock, np.array([1, 10, 100]), 1, None, LOSS)
     assert log.points(trace.schedule, 5_000).tolist() == [1, 10, 100, 1_000, 10_000]
 
 
 def test_a_run_whose_cut_changed_is_refused() -> None:
     run = Trace(np.arange(0, 61, 2), np.arange(31.0), Schedule.constant(0.1, 120), name="r")
-    known = cutting(points=None).cut(run)[-1]
+    known = segmenter(points=None).split(run)[-1]
     longer = Trace(run.steps, run.values, Schedule([0.1, 0.2], [0, 37, 120]), name="r")
     with pytest.raises(InputError, match=r"was cut at step 54 before .*: fit with intervals="):
-        cutting(points=None).cut(longer, known)
+        segmenter(points=None).split(longer, known)
 
 
 def test_spikes_of_a_log_loss_are_ratios_too() -> None:
     trace = Trace(np.array([0, 20, 40]), np.array([1.0, 1.6, 0.9]), Schedule.constant(0.1, 120))
-    assert cutting(objective=Objective(transform="log")).cut(trace)[0].failed
+    assert segmenter(objective=Objective(transform="log")).split(trace)[0].failed
     calm = Trace(np.array([0, 20, 40]), np.array([1.0, 1.4, 0.9]), Schedule.constant(0.1, 120))
-    assert not cutting(objective=Objective(transform="log")).cut(calm)[0].failed
+    assert not segmenter(objective=Objective(transform="log")).split(calm)[0].failed
 
 
 def test_bad_clocks_say_what_to_do() -> None:

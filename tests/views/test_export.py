@@ -5,17 +5,8 @@ import ast
 import numpy as np
 import pytest
 
-from paceline.traces import (
-    Constant,
-    Cosine,
-    Exponential,
-    Linear,
-    OneCycle,
-    Recorded,
-    Schedule,
-    Shape,
-    WarmupStableDecay,
-)
+from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+from paceline.traces import Schedule
 from paceline.views.export import as_csv, as_python
 
 BASES: list[Shape] = [

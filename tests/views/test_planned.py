@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from paceline.errors import InputError
-from paceline.traces import Schedule, WarmupStableDecay
+from paceline.shapes import WarmupStableDecay
+from paceline.traces import Schedule
 from paceline.views import planned
 from paceline.views.planned import (
     ExpectedEnd,

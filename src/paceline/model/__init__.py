@@ -1,21 +1,53 @@
-"""What we believe: the trace model and the failure classifier, on one inference engine. torch, float64."""
+"""Models of traces: what the next interval, or the whole run, does under a schedule. torch, float64.
 
+`TraceModel` is the paper's model of the next interval, `LawModel` the law of whole runs; both forecast. Other packages
+import from here.
+"""
+
+from paceline.model.encoder import TraceEncoder, segmenter_for
 from paceline.model.failure import FailureModel
 from paceline.model.forecast import Forecast
-from paceline.model.links import Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed
-from paceline.model.paths import Draw
+from paceline.model.law import LawModel, PlannedSchedule, highest_stable_rate, shortest_warmup, stable_range
+from paceline.model.linalg import few_threads, lower_solve, normal_quantile, tensor
+from paceline.model.links import LINKS, Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed, link_of
+from paceline.model.paths import Draw, Normals, RunState, latent_input
+from paceline.model.preprocess import usable_segments
+from paceline.model.quadrature import hermite
+from paceline.model.task_embedding import principal_axes
+from paceline.model.task_posterior import TaskPosterior, measure_of
 from paceline.model.trace_model import TraceModel
 
 __all__ = [
+    "LINKS",
     "Draw",
     "Exponential",
     "FailureModel",
     "Forecast",
     "Hyperbolic",
+    "LawModel",
     "Linear",
     "Link",
+    "Normals",
+    "PlannedSchedule",
     "Power",
     "Relaxing",
+    "RunState",
     "Signed",
+    "TaskPosterior",
+    "TraceEncoder",
     "TraceModel",
+    "few_threads",
+    "hermite",
+    "highest_stable_rate",
+    "latent_input",
+    "link_of",
+    "lower_solve",
+    "measure_of",
+    "normal_quantile",
+    "principal_axes",
+    "segmenter_for",
+    "shortest_warmup",
+    "stable_range",
+    "tensor",
+    "usable_segments",
 ]

@@ -78,7 +78,7 @@ class FailureModel:
                 raise InputError(
                     f"start must be a model of the first of these {len(z)} rows, got one of {known.a.shape[1]}"
                 )
-            sites = known.joined(Sites.none(1, len(z) - known.a.shape[1]))
+            sites = known.concat(Sites.none(1, len(z) - known.a.shape[1]))
         return cls(
             fit_posterior(
                 z, likelihood, hyper, sites, inducing=farthest_points(z, inducing), centre=PRIOR_MEAN, most=30

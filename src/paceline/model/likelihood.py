@@ -21,8 +21,7 @@ from torch import Tensor
 from paceline.model.linalg import eye, solve, tensor, zeros
 from paceline.model.links import Linear, Link
 from paceline.model.quadrature import hermite
-from paceline.traces import Segment
-from paceline.traces.scaling import Scaling
+from paceline.traces import Scaling, Segment
 
 NOISE_FLOOR = 1e-8  # variance, in units of the range of values
 GRID_LOW, GRID_STEP, GRID_SIZE = -10.0, 0.125, 241  # f_2 from -10 to 20
@@ -86,7 +85,7 @@ class TraceLikelihood:
         """Some of the intervals."""
         return replace(self, **{name: getattr(self, name)[index] for name in PER_INTERVAL})
 
-    def joined(self, other: "TraceLikelihood") -> "TraceLikelihood":
+    def concat(self, other: "TraceLikelihood") -> "TraceLikelihood":
         """The intervals of both."""
         parts = {name: torch.cat([getattr(self, name), getattr(other, name)]) for name in PER_INTERVAL}
         return replace(self, **parts, groups=max(self.groups, other.groups))
@@ -163,7 +162,7 @@ def _tabulate(segments: Sequence[Segment], link: Link, scaling: Scaling) -> tupl
     sums = zeros(3, size, len(segments))
     for begin in range(0, len(row), 20_000):
         part = slice(begin, begin + 20_000)
-        g = link.shape(grid, elapsed[part]).expand(size, -1)
+        g = link.curve(grid, elapsed[part]).expand(size, -1)
         for total, term in zip(sums, (g, g * residual[part], g.square()), strict=True):
             total.index_add_(1, row[part], term)
     one, two, three = sums.transpose(1, 2).contiguous()

@@ -30,7 +30,7 @@ class Link(ABC):
     signed: ClassVar[bool] = False
 
     @abstractmethod
-    def shape(self, f: Float[Tensor, "..."], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def curve(self, f: Float[Tensor, "..."], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """Increment at unit amplitude: 0 at elapsed = 0, increasing; `f` is the second latent, if there is one."""
 
     def amplitude(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -45,7 +45,7 @@ class Link(ABC):
 
     def __call__(self, f: Float[Tensor, "p *batch"], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "*out"]:
         """eta(f, elapsed)."""
-        return self.amplitude(f[0]) * self.shape(f[self.latents - 1], elapsed)
+        return self.amplitude(f[0]) * self.curve(f[self.latents - 1], elapsed)
 
 
 class Linear(Link):
@@ -54,7 +54,7 @@ class Linear(Link):
     name: ClassVar[str] = "linear"
     latents: ClassVar[int] = 1
 
-    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+    def curve(self, f: Tensor, elapsed: Tensor) -> Tensor:
         return elapsed
 
 
@@ -70,7 +70,7 @@ class Exponential(Link):
 
     name: ClassVar[str] = "exponential"
 
-    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+    def curve(self, f: Tensor, elapsed: Tensor) -> Tensor:
         return -torch.expm1(-softplus(f) * elapsed)
 
 
@@ -79,7 +79,7 @@ class Power(Link):
 
     name: ClassVar[str] = "power"
 
-    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+    def curve(self, f: Tensor, elapsed: Tensor) -> Tensor:
         return -torch.expm1(-softplus(f) * torch.log1p(elapsed))
 
 
@@ -88,7 +88,7 @@ class Hyperbolic(Link):
 
     name: ClassVar[str] = "hyperbolic"
 
-    def shape(self, f: Tensor, elapsed: Tensor) -> Tensor:
+    def curve(self, f: Tensor, elapsed: Tensor) -> Tensor:
         scaled = softplus(f) * elapsed
         return scaled / (1 + scaled)
 

@@ -19,7 +19,7 @@ from paceline.model.kernels import covariance
 from paceline.model.linalg import lower_solve, try_cholesky, zeros
 from paceline.model.links import Link
 from paceline.model.posterior import JITTER, Posterior
-from paceline.model.progress import Progress
+from paceline.model.summed_rate import SummedRate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditioned:
+class ConditionedProcess:
     """A posterior given values of f at some points, for a batch of possibilities at once.
 
     Points known before a possibility was split into several (`repeated`) are held once for all of these.
@@ -74,21 +74,16 @@ class Conditioned:
     before: tuple[Block, ...] = ()
     own: Block | None = None
 
-    @classmethod
-    def on_nothing(cls, posterior: Posterior) -> "Conditioned":
-        """The posterior itself."""
-        return cls(posterior)
-
     @property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks, in the order in which they were seen."""
         return self.before if self.own is None else (*self.before, self.own)
 
-    def repeated(self, count: int) -> "Conditioned":
+    def repeat(self, count: int) -> "ConditionedProcess":
         """Each possibility `count` times, along a new last batch dimension."""
-        return Conditioned(self.posterior, (*self.batch, count), self.blocks)
+        return ConditionedProcess(self.posterior, (*self.batch, count), self.blocks)
 
-    def look(self, z: Float[Tensor, "*some d"]) -> "Look":
+    def marginal(self, z: Float[Tensor, "*some d"]) -> "PointMarginal":
         """Mean and variance of f(z) given everything so far; z may lack the first dimensions of the batch."""
         posterior, batch, d = self.posterior, self.batch, z.shape[-1]
         features = posterior.features(z)
@@ -122,26 +117,28 @@ class Conditioned:
             )
             row = torch.cat([row, found.reshape(p, *batch, found.shape[-1])], -1)
         # points may all but coincide where a trace is flat; below this floor rounding errors would grow from row to row
-        return Look(self, z, features, mean, torch.maximum(variance, JITTER * prior), row)
+        return PointMarginal(self, z, features, mean, torch.maximum(variance, JITTER * prior), row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class PointMarginal:
     """What is believed about f at one new point, and the way to condition on it."""
 
-    given: Conditioned
+    process: ConditionedProcess
     z: Float[Tensor, "*b d"]
     features: Float[Tensor, "p *b m"]
     mean: Float[Tensor, "p *b"]
     variance: Float[Tensor, "p *b"]
     row: Float[Tensor, "p *b c"]
 
-    def saw(self, value: Float[Tensor, "p *b"], noise: "Float[Tensor, 'p'] | None" = None) -> Conditioned:
+    def condition_on(
+        self, value: Float[Tensor, "p *b"], noise: "Float[Tensor, 'p'] | None" = None
+    ) -> ConditionedProcess:
         """Condition on f(z) = value, or on value = f(z) + an error of variance `noise`."""
         extra = zeros() if noise is None else noise.reshape(-1, *(1,) * (value.ndim - 1))
         deviation = (self.variance + extra).sqrt()[..., None]
         whitened = (value[..., None] - self.mean[..., None]) / deviation
-        given, own = self.given, self.given.own
+        process, own = self.process, self.process.own
         point, first = self.z[..., None, :], self.row.shape[-1] - (0 if own is None else own.chol.shape[-1])
         row, inside = self.row[..., None, :first], self.row[..., first:]
         if own is None:
@@ -156,7 +153,7 @@ class Look:
                 torch.cat([top, bottom], -2),
                 torch.cat([own.whitened, whitened], -1),
             )
-        return Conditioned(given.posterior, given.batch, given.before, grown)
+        return ConditionedProcess(process.posterior, process.batch, process.before, grown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +198,7 @@ class Normals:
         """Their negatives: as likely."""
         return Normals(-self.latent, -self.effect, -self.start)
 
-    def joined(self, other: "Normals") -> "Normals":
+    def concat(self, other: "Normals") -> "Normals":
         """The draws of both, along the first of their dimensions."""
         latent, effect = torch.cat([self.latent, other.latent], 1), torch.cat([self.effect, other.effect], 1)
         return Normals(latent, effect, torch.cat([self.start, other.start]))
@@ -230,7 +227,7 @@ class Normals:
         latent, effect = (part.reshape(draws, p, d).transpose(0, 1) for part in white[:, :-1].chunk(2, 1))
         return Normals(latent, effect, white[:, -1])
 
-    def reshaped(self, *draws: int) -> "Normals":
+    def reshape(self, *draws: int) -> "Normals":
         """The same normals, the draws in another shape."""
         p, d = self.latent.shape[0], self.latent.shape[-1]
         return Normals(self.latent.reshape(p, *draws, d), self.effect.reshape(p, *draws, d), self.start.reshape(draws))
@@ -241,12 +238,12 @@ def latent_input(
     rates: Sequence[Tensor],
     order: int,
     task: "int | Tensor | None",
-    progress: Tensor | None = None,
+    rate_sum: Tensor | None = None,
 ) -> Float[Tensor, "*b d"]:
     """z = (Y_k, .., x_k, .., S_k, task), from values and rates newest first; the oldest stands in for missing ones."""
     columns = [known[min(i, len(known) - 1)] for known in (values, rates) for i in range(order)]
-    if progress is not None:
-        columns.append(progress)
+    if rate_sum is not None:
+        columns.append(rate_sum)
     if task is not None:
         columns.append(task.double() if isinstance(task, Tensor) else torch.tensor(float(task), dtype=torch.float64))
     shape = np.broadcast_shapes(*(tuple(column.shape) for column in columns))
@@ -254,7 +251,7 @@ def latent_input(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class RunState:
     """Where a batch of runs stands, before its next interval.
 
     Args:
@@ -262,16 +259,16 @@ class Standing:
         values: Y_k of each run, then Y_{k-1}, ... as far as they are known; may lack the first dimensions of the batch.
         rates: x_{k-1}, x_{k-2}, ... in [0, 1], likewise.
         summed: S_k, the summed rate so far, likewise.
-        progress: how it is scaled, where it is an input.
+        summed_rate: how it is scaled, where it is an input.
     """
 
-    given: Conditioned
+    process: ConditionedProcess
     values: tuple[Float[Tensor, "..."], ...]
     rates: tuple[Float[Tensor, "..."], ...] = ()
-    summed: Float[Tensor, "..."] = field(default_factory=zeros)
-    progress: Progress | None = None
+    rate_sum: Float[Tensor, "..."] = field(default_factory=zeros)
+    summed_rate: SummedRate | None = None
 
-    def repeated(self, count: int) -> "Standing":
+    def repeat(self, count: int) -> "RunState":
         """Each run `count` times, along a new last batch dimension."""
 
         def spread(known: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -279,10 +276,10 @@ class Standing:
 
         return replace(
             self,
-            given=self.given.repeated(count),
+            process=self.process.repeat(count),
             values=spread(self.values),
             rates=spread(self.rates),
-            summed=self.summed[..., None],
+            rate_sum=self.rate_sum[..., None],
         )
 
     def advance(
@@ -295,26 +292,26 @@ class Standing:
         task: "int | Int[Tensor, '...'] | None",
         normals: Normals,
         interval: int,
-    ) -> tuple["Standing", Float[Tensor, "*b d"], Float[Tensor, "p *b"]]:
+    ) -> tuple["RunState", Float[Tensor, "*b d"], Float[Tensor, "p *b"]]:
         """Draw one interval at rate x: where the runs stand then, and the input and the latent values of the interval.
 
         The normals are those of this interval; possibilities that come before their draws share them.
         """
-        given, rates, progress, summed = self.given, (x, *self.rates), self.progress, self.summed
-        across = (-1, *(1,) * (len(given.batch) - normals.start.ndim), *normals.start.shape)
-        nugget = given.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
-        far = None if progress is None else progress.unit(summed)
-        look = given.look(latent_input(self.values, rates, order, task, far))
+        process, rates, summed_rate, rate_sum = self.process, (x, *self.rates), self.summed_rate, self.rate_sum
+        across = (-1, *(1,) * (len(process.batch) - normals.start.ndim), *normals.start.shape)
+        nugget = process.posterior.hyper.nugget.sqrt().reshape(-1, *(1,) * normals.start.ndim)
+        far = None if summed_rate is None else summed_rate.unit(rate_sum)
+        look = process.marginal(latent_input(self.values, rates, order, task, far))
         f = look.mean + look.variance.sqrt() * normals.latent[..., interval].reshape(across)
         h = f + (nugget * normals.effect[..., interval]).reshape(across)
         value = self.values[0] + link(h, length)
-        if progress is not None:
-            summed = progress.after(summed, x, length)
-        return Standing(look.saw(f), (value, *self.values), rates, summed, progress), look.z, h
+        if summed_rate is not None:
+            rate_sum = summed_rate.after(rate_sum, x, length)
+        return RunState(look.condition_on(f), (value, *self.values), rates, rate_sum, summed_rate), look.z, h
 
 
 def draw_path(
-    at: Standing,
+    at: RunState,
     link: Link,
     *,
     unit_lr: Float[Tensor, "intervals *each"],
@@ -334,7 +331,7 @@ def draw_path(
         task: number of the task, where the model has tasks, for all draws or for each.
         normals: randomness, its draws the last batch dimensions.
     """
-    trace, inputs, latents = [at.values[0].expand(at.given.batch)], list[Tensor](), list[Tensor]()
+    trace, inputs, latents = [at.values[0].expand(at.process.batch)], list[Tensor](), list[Tensor]()
     for k, length in enumerate(lengths):
         at, z, h = at.advance(link, unit_lr[k], length, order=order, task=task, normals=normals, interval=k)
         trace.append(at.values[0])

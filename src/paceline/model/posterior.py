@@ -56,7 +56,7 @@ class Sites:
         """The sites of some of the rows."""
         return Sites(self.a[:, index], self.b[:, index])
 
-    def joined(self, other: "Sites") -> "Sites":
+    def concat(self, other: "Sites") -> "Sites":
         """The sites of both sets of rows."""
         return Sites(torch.cat([self.a, other.a], 1), torch.cat([self.b, other.b], 1))
 

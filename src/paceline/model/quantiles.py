@@ -28,7 +28,7 @@ def increment_quantile(
     if link.latents == 1:
         return link(mean + z_alpha * deviation, elapsed)
     z, w = hermite(AMPLITUDE_NODES)
-    shape = link.shape(mean[1, ..., None] + deviation[1, ..., None] * z, elapsed)
+    shape = link.curve(mean[1, ..., None] + deviation[1, ..., None] * z, elapsed)
     # c = amplitude(u) * typical shape; u lies where the shape is taken to its extremes
     typical = (shape @ w)[..., None]
     low, high = mean[0] - 12 * deviation[0] - 30, mean[0] + 12 * deviation[0] + 30

@@ -16,23 +16,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from paceline.errors import InputError
+from paceline.model.current_level import current_level
+from paceline.model.encoder import FutureIntervals, Intervals, StartDistribution, TraceEncoder, segmenter_for
 from paceline.model.failure import FailureModel, failed_intervals
 from paceline.model.forecast import Forecast, steps_ahead
-from paceline.model.frame import Ahead, Frame, Intervals, StartLaw, cutting_for
 from paceline.model.kernels import Hyperparameters, covariance
 from paceline.model.law import LawModel
-from paceline.model.level import level_now
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
-from paceline.model.paths import Conditioned, Draw, Normals, Standing, draw_path, latent_input
+from paceline.model.paths import ConditionedProcess, Draw, Normals, RunState, draw_path, latent_input
 from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
-from paceline.model.progress import Progress
+from paceline.model.preprocess import FitSettings, check_traces, trace_likelihood, usable_segments
 from paceline.model.quantiles import increment_quantile
-from paceline.model.reading import Settings, checked, likelihood_of, usable
-from paceline.model.tasks import canonical, location, placed, with_location
-from paceline.traces import Cutting, LearningRateRange, Scaling, Schedule, Segment, Trace
-from paceline.traces.segments import ClockName
+from paceline.model.summed_rate import SummedRate
+from paceline.model.task_embedding import location, on_principal_axes, placed, with_location
+from paceline.traces import ClockName, LearningRateRange, Scaling, Schedule, Segment, Segmenter, Trace
 
 MANY = 1_000  # intervals above which hyperparameters are first learnt from a part of them
 
@@ -49,13 +48,13 @@ class TraceModel:
     True
     """
 
-    frame: Frame
+    encoder: TraceEncoder
     link: Link
-    settings: "Settings"
+    settings: "FitSettings"
     segments: tuple[Segment, ...]
     likelihood: TraceLikelihood
-    given: Conditioned
-    start_law: StartLaw
+    process: ConditionedProcess
+    start_distribution: StartDistribution
     centre: Float[Tensor, "p"]
 
     @overload
@@ -74,7 +73,7 @@ class TraceModel:
         lr: "tuple[float, float] | LearningRateRange | None" = None,
         anchor_noise: bool = True,
         random_effect: bool = True,
-        progress: bool = False,
+        summed_rate: bool = False,
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel": ...
 
@@ -97,7 +96,7 @@ class TraceModel:
         lr: "tuple[float, float] | LearningRateRange | None" = None,
         anchor_noise: bool = True,
         random_effect: bool = True,
-        progress: bool = False,
+        summed_rate: bool = False,
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
@@ -117,34 +116,34 @@ class TraceModel:
             lr: bounds of the rate that scale x; by default those observed.
             anchor_noise: marginalise the error of each interval's first value.
             random_effect: let intervals differ from each other beyond their inputs.
-            progress: let the next increment depend on the summed rate so far, too.
+            summed_rate: let the next increment depend on the summed rate so far, too.
             watch: called with the bound after each evaluation of the hyperparameters.
         """
-        traces = checked(traces)
+        traces = check_traces(traces)
         if mean == "law":
             return fit_law(traces, tasks)
         if mean != "constant":
             raise InputError(f'mean must be "constant" or "law", got {mean!r}')
         if order not in (1, 2, 3):
             raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
-        cutting = cutting_for(traces, intervals, clock, order)
-        segments = tuple(s for trace in traces for s in cutting.cut(trace))
+        segmenter = segmenter_for(traces, intervals, clock, order)
+        segments = tuple(s for trace in traces for s in segmenter.split(trace))
         names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
-        settings = Settings(inducing, tasks or 0, lr, anchor_noise, random_effect, progress)
-        return cls._cold(cutting, link_of(link), segments, names, settings, watch)
+        settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate)
+        return cls._cold(segmenter, link_of(link), segments, names, settings, watch)
 
     @classmethod
     def _cold(
         cls,
-        cutting: Cutting,
+        segmenter: Segmenter,
         link: Link,
         segments: tuple[Segment, ...],
         tasks: tuple[str, ...],
-        settings: "Settings",
+        settings: "FitSettings",
         watch: "Callable[[float], None] | None" = None,
     ) -> "TraceModel":
         """Fit from nothing: units, then least squares per interval, then the engine."""
-        used = usable(segments, link)
+        used = usable_segments(segments, link)
         if not used:
             raise InputError(
                 "expected at least one interval with two observations that did not fail, "
@@ -152,15 +151,17 @@ class TraceModel:
                 "record values more often, or pass runs that went better"
             )
         scaling = Scaling.of(used, settings.lr)
-        frame = Frame(cutting, scaling, tasks, Progress.of(cutting, scaling) if settings.progress else None)
-        likelihood = likelihood_of(used, link, frame, settings)
+        encoder = TraceEncoder(
+            segmenter, scaling, tasks, SummedRate.of(segmenter, scaling) if settings.summed_rate else None
+        )
+        likelihood = trace_likelihood(used, link, encoder, settings)
         guess = likelihood.least_squares()
         centre = guess.median(1).values
-        columns = 2 * cutting.order + settings.progress
+        columns = 2 * segmenter.order + settings.summed_rate
         hyper = Hyperparameters.start(
             centre, columns, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
         )
-        inputs, sites, most = frame.inputs(used), Sites.near(likelihood, guess), 60
+        inputs, sites, most = encoder.inputs(used), Sites.near(likelihood, guess), 60
         inducing = farthest_points(inputs, settings.inducing)
         if len(used) > MANY:
             # hyperparameters are learnt well from some of very many intervals; a few steps on all of them finish
@@ -173,8 +174,8 @@ class TraceModel:
         posterior = fit_posterior(
             inputs, likelihood, hyper, sites, inducing=inducing, centre=centre, most=most, watch=watch
         )
-        given, law = Conditioned.on_nothing(posterior), frame.start_law(segments)
-        return cls(frame, link, settings, segments, likelihood, given, law, centre)
+        process, law = ConditionedProcess(posterior), encoder.start_distribution(segments)
+        return cls(encoder, link, settings, segments, likelihood, process, law, centre)
 
     def update(self, traces: Sequence[Trace], *, learn: bool = True) -> "TraceModel":
         """The model with further observations: new traces, or longer ones of the same name. Starts warm.
@@ -184,32 +185,32 @@ class TraceModel:
         Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
         outgrown the units they are scaled by, a model that learns is fitted anew.
         """
-        traces = checked(traces)
-        if traces[0].objective != self.frame.cutting.objective:
+        traces = check_traces(traces)
+        if traces[0].objective != self.encoder.segmenter.objective:
             raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
         for trace in traces:
-            self.frame.check_base(trace.schedule)
-        frame = self.frame.with_tasks([trace.task for trace in traces])
+            self.encoder.check_base(trace.schedule)
+        encoder = self.encoder.with_tasks([trace.task for trace in traces])
         latest = {s.trace: s for s in self.segments if s.trace}
-        fresh = [s for trace in traces for s in self.frame.cutting.cut(trace, latest.get(trace.name))]
+        fresh = [s for trace in traces for s in self.encoder.segmenter.split(trace, latest.get(trace.name))]
         grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
         segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
-        new = usable(fresh, self.link)
-        if learn and frame.scaling.outgrown_by(new):
-            return self._cold(frame.cutting, self.link, segments, frame.tasks, self.settings)
-        if not usable(segments, self.link):
+        new = usable_segments(fresh, self.link)
+        if learn and encoder.scaling.is_outgrown_by(new):
+            return self._cold(encoder.segmenter, self.link, segments, encoder.tasks, self.settings)
+        if not usable_segments(segments, self.link):
             raise InputError(
                 "every interval has failed since: pass runs that did not fail, there is nothing to learn from"
             )
-        used, sites = usable(self.segments, self.link), self.posterior.sites
+        used, sites = usable_segments(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
         if new:
-            added = likelihood_of(new, self.link, frame, self.settings)
-            likelihood, sites = likelihood.joined(added), sites.joined(Sites.near(added, added.least_squares()))
-        inputs = frame.inputs(usable(segments, self.link))
+            added = trace_likelihood(new, self.link, encoder, self.settings)
+            likelihood, sites = likelihood.concat(added), sites.concat(Sites.near(added, added.least_squares()))
+        inputs = encoder.inputs(usable_segments(segments, self.link))
         inducing = farthest_points(inputs, self.settings.inducing)
-        hyper, extra = self.posterior.hyper, len(frame.tasks) - len(self.frame.tasks)
+        hyper, extra = self.posterior.hyper, len(encoder.tasks) - len(self.encoder.tasks)
         with few_threads():
             if extra:
                 hyper = placed(
@@ -225,17 +226,17 @@ class TraceModel:
         posterior = fit_posterior(inputs, likelihood, hyper, sites, inducing=inducing, centre=self.centre, most=steps)
         return replace(
             self,
-            frame=frame,
+            encoder=encoder,
             segments=segments,
             likelihood=likelihood,
-            given=Conditioned.on_nothing(posterior),
-            start_law=frame.start_law(segments),
+            process=ConditionedProcess(posterior),
+            start_distribution=encoder.start_distribution(segments),
         )
 
     @property
     def posterior(self) -> Posterior:
         """Beliefs about the latent functions."""
-        return self.given.posterior
+        return self.process.posterior
 
     @property
     def bound(self) -> float:
@@ -245,28 +246,29 @@ class TraceModel:
     @property
     def noise(self) -> float:
         """Standard deviation of one observation, in the model's units (those of -loss, or of -log loss)."""
-        return self.frame.scaling.scale * float(self._noise_variance()) ** 0.5
+        return self.encoder.scaling.scale * float(self._noise_variance()) ** 0.5
 
     @property
     def task_embedding(self) -> dict[str, Float[np.ndarray, "dims"]]:
-        """Where each task lies, on principal axes (see `tasks.canonical`); empty where all runs are of one task."""
-        places = canonical(self.posterior.hyper.embedding.numpy())
-        return dict(zip(self.frame.tasks, places, strict=True))
+        """The location of each task, on principal axes; empty if all runs are of one task."""
+        places = on_principal_axes(self.posterior.hyper.embedding.numpy())
+        return dict(zip(self.encoder.tasks, places, strict=True))
 
     def with_task(self, name: str, w: "Sequence[float] | np.ndarray | Tensor") -> "TraceModel":
         """The model with one more task, of which nothing is known but its location w, on the fit's own axes."""
-        if not self.frame.tasks or name in self.frame.tasks:
+        if not self.encoder.tasks or name in self.encoder.tasks:
             raise InputError(
-                f"with_task adds a task to those fitted, {list(self.frame.tasks)}, got {name!r}: "
+                f"with_task adds a task to those fitted, {list(self.encoder.tasks)}, got {name!r}: "
                 "fit with tasks=2, and take another name"
             )
-        frame = self.frame.with_tasks([name])
+        encoder = self.encoder.with_tasks([name])
         posterior = replace(self.posterior, hyper=with_location(self.posterior.hyper, location(w)))
-        law = replace(self.start_law, tasks=(*self.start_law.tasks, (self.start_law.mean, self.start_law.deviation)))
+        start = self.start_distribution
+        start = replace(start, tasks=(*start.tasks, (start.mean, start.deviation)))
         groups = self.likelihood.groups + (self.settings.task_dims == 0)
         likelihood = replace(self.likelihood, groups=groups)
-        given = replace(self.given, posterior=posterior)
-        return replace(self, frame=frame, likelihood=likelihood, given=given, start_law=law)
+        process = replace(self.process, posterior=posterior)
+        return replace(self, encoder=encoder, likelihood=likelihood, process=process, start_distribution=start)
 
     def forecast(
         self,
@@ -290,21 +292,21 @@ class TraceModel:
             noise: whether the draws are of values to be recorded, or of the trace behind them.
             generator: source of randomness; a fresh one with seed 0 by default.
         """
-        begin = self.start_law.step if start is None else start.last_step
-        at = steps_ahead(self.frame.ahead(schedule, begin).edges[1:] if steps is None else steps, begin)
+        begin = self.start_distribution.step if start is None else start.last_step
+        at = steps_ahead(self.encoder.future(schedule, begin).edges[1:] if steps is None else steps, begin)
         random = torch.Generator().manual_seed(0) if generator is None else generator
-        ahead = self.frame.ahead(schedule, begin, int(at[-1]))
+        ahead = self.encoder.future(schedule, begin, int(at[-1]))
         with few_threads():
             drawn = self._drawn(ahead, start, task, draws, random, None)
         edges = ahead.edges
         interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
-        elapsed = tensor(self.frame.elapsed(edges[interval], at))
+        elapsed = tensor(self.encoder.elapsed(edges[interval], at))
         values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
         if noise:
             error = torch.randn(values.shape, dtype=torch.float64, generator=random)
-            number = self.frame.task_number(task if start is None else start.task)
+            number = self.encoder.task_number(task if start is None else start.task)
             values = values + self._noise_variance(number).sqrt() * error
-        return Forecast(at, self.frame.to_user(values.flatten(0, -2)))
+        return Forecast(at, self.encoder.to_user(values.flatten(0, -2)))
 
     def draw(
         self,
@@ -322,7 +324,7 @@ class TraceModel:
         `unit_lr` replaces the schedule's rates, in [0, 1] of the bounds, and may require a gradient: draws are
         differentiable in it, at fixed randomness. The other arguments are those of `forecast`.
         """
-        ahead = self.frame.ahead(schedule, self.start_law.step if start is None else start.last_step, stop)
+        ahead = self.encoder.future(schedule, self.start_distribution.step if start is None else start.last_step, stop)
         random = torch.Generator().manual_seed(0) if generator is None else generator
         return self._drawn(ahead, start, task, draws, random, unit_lr)
 
@@ -345,34 +347,34 @@ class TraceModel:
             start: the run so far, of which `tasks` is the task; by default new runs.
         """
         return draw_path(
-            self.stand(tasks, normals, start),
+            self.run_state(tasks, normals, start),
             self.link,
             unit_lr=unit_lr,
             lengths=lengths,
-            order=self.frame.cutting.order,
+            order=self.encoder.segmenter.order,
             task=tasks,
             normals=normals,
         )
 
-    def stand(
+    def run_state(
         self, tasks: "int | Int[Tensor, '*each'] | None", normals: Normals, start: Trace | None = None
-    ) -> Standing:
+    ) -> RunState:
         """Runs where they stand, new ones before their first interval, with the batch that `draw_new` gives them."""
-        given = self.given
-        for count in normals.start.shape[len(given.batch) :]:
-            given = given.repeated(count)
+        process = self.process
+        for count in normals.start.shape[len(process.batch) :]:
+            process = process.repeat(count)
         if start is not None:
-            number = self.frame.task_number(start.task)
-            values, rates, summed = self._behind(start, number, normals.start)
-            return Standing(given, tuple(values), tuple(rates), zeros() + summed, self.frame.progress)
-        numbers = range(len(self.frame.tasks)) if self.frame.tasks else [None]
-        law = tensor(np.array([self.start_law.of(m) for m in numbers]))
+            number = self.encoder.task_number(start.task)
+            values, rates, rate_sum = self._behind(start, number, normals.start)
+            return RunState(process, tuple(values), tuple(rates), zeros() + rate_sum, self.encoder.summed_rate)
+        numbers = range(len(self.encoder.tasks)) if self.encoder.tasks else [None]
+        law = tensor(np.array([self.start_distribution.of(m) for m in numbers]))
         mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
-        return Standing(given, (mean + deviation * normals.start,), progress=self.frame.progress)
+        return RunState(process, (mean + deviation * normals.start,), summed_rate=self.encoder.summed_rate)
 
     def _drawn(
         self,
-        ahead: Ahead,
+        ahead: FutureIntervals,
         start: Trace | None,
         task: str | None,
         draws: int,
@@ -387,13 +389,13 @@ class TraceModel:
                 f"unit_lr needs one rate for each of {count} intervals to come, got {tuple(unit_lr.shape)}"
             )
         normals = Normals.of(self.link.latents, draws, count, random)
-        number = self.frame.task_number(task if start is None else start.task)
+        number = self.encoder.task_number(task if start is None else start.task)
         return draw_path(
-            replace(self.stand(number, normals, start), given=self.given.repeated(draws)),
+            replace(self.run_state(number, normals, start), process=self.process.repeat(draws)),
             self.link,
             unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
             lengths=tensor(ahead.lengths),
-            order=self.frame.cutting.order,
+            order=self.encoder.segmenter.order,
             task=number,
             normals=normals,
         )
@@ -402,21 +404,23 @@ class TraceModel:
         self, start: Trace, task: int | None, normals: Float[Tensor, "*draws"]
     ) -> tuple[list[Tensor], list[Tensor], float]:
         """Values and rates of the intervals behind, newest first, and S."""
-        past = self.frame.past(start)
-        level = level_now(self.frame, self.link, self.posterior, past, self._noise_variance(task), normals)
-        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr)), past.summed
+        past = self.encoder.past(start)
+        level = current_level(self.encoder, self.link, self.posterior, past, self._noise_variance(task), normals)
+        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr)), past.rate_sum
 
     def condition_on(self, draw: Draw) -> "TraceModel":
         """The model as if the drawn run had been made: its latent values known, up to the random effect.
 
         A draw of many traces gives as many models at once; their own draws then have that batch dimension first.
         """
-        given = self.given
-        for count in draw.inputs.shape[len(given.batch) : -2]:
-            given = given.repeated(count)
+        process = self.process
+        for count in draw.inputs.shape[len(process.batch) : -2]:
+            process = process.repeat(count)
         for k in range(draw.latents.shape[-1]):
-            given = given.look(draw.inputs[..., k, :]).saw(draw.latents[..., k], self.posterior.hyper.nugget)
-        return replace(self, given=given)
+            process = process.marginal(draw.inputs[..., k, :]).condition_on(
+                draw.latents[..., k], self.posterior.hyper.nugget
+            )
+        return replace(self, process=process)
 
     def quantile(
         self, alpha: float, rates: "Sequence[float] | np.ndarray", *, start: Trace, stop: int | None = None
@@ -436,33 +440,33 @@ class TraceModel:
         rates = np.asarray(rates, dtype=float)
         if rates.ndim != 1 or rates.size == 0 or not np.all(np.isfinite(rates) & (rates > 0)):
             raise InputError(f"rates must be a list of candidates in (0, inf), got {rates.tolist()}")
-        end = int(self.frame.ahead(start.schedule, start.last_step).edges[1]) if stop is None else stop
+        end = int(self.encoder.future(start.schedule, start.last_step).edges[1]) if stop is None else stop
         if end <= start.last_step:
             raise InputError(f"stop must lie after step {start.last_step:,}, where the run stands, got {end:,}")
-        self.frame.check_base(start.schedule)
-        task = self.frame.task_number(start.task)
-        values, older, summed = self._behind(start, task, zeros(1))
-        progress = self.frame.progress
-        x = tensor(self.frame.scaling.lr_range.to_unit(rates))
+        self.encoder.check_base(start.schedule)
+        task = self.encoder.task_number(start.task)
+        values, older, rate_sum = self._behind(start, task, zeros(1))
+        summed_rate = self.encoder.summed_rate
+        x = tensor(self.encoder.scaling.lr_range.to_unit(rates))
         with few_threads():
-            given = self.given.repeated(len(x))
-            far = None if progress is None else progress.unit(zeros() + summed)
-            z = latent_input(values, [x, *older], self.frame.cutting.order, task, far)
-            look = given.look(z.expand(*given.batch, z.shape[-1]))
-            spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(given.batch))
-            elapsed = tensor(self.frame.elapsed(start.last_step, end))
+            process = self.process.repeat(len(x))
+            far = None if summed_rate is None else summed_rate.unit(zeros() + rate_sum)
+            z = latent_input(values, [x, *older], self.encoder.segmenter.order, task, far)
+            look = process.marginal(z.expand(*process.batch, z.shape[-1]))
+            spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(process.batch))
+            elapsed = tensor(self.encoder.elapsed(start.last_step, end))
             gain = increment_quantile(self.link, alpha, look.mean, spread, elapsed)
-        return self.frame.to_user(values[0] + gain)
+        return self.encoder.to_user(values[0] + gain)
 
     def fit_failures(self) -> FailureModel:
         """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
-        inputs = self.frame.inputs(self.segments).numpy()[:, [0, self.frame.cutting.order]]
+        inputs = self.encoder.inputs(self.segments).numpy()[:, [0, self.encoder.segmenter.order]]
         return FailureModel.fit(inputs, self.failed(), inducing=self.settings.inducing)
 
     def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
         """Rows (Y, x) for a current value in the user's units and candidate rates."""
-        scaled = self.frame.scaling.values(self.frame.cutting.objective.to_model(np.array([float(value)])))
-        return np.stack([np.full(len(rates), scaled[0]), self.frame.scaling.lr_range.to_unit(rates)], -1)
+        scaled = self.encoder.scaling.to_scaled(self.encoder.segmenter.objective.to_model(np.array([float(value)])))
+        return np.stack([np.full(len(rates), scaled[0]), self.encoder.scaling.lr_range.to_unit(rates)], -1)
 
     def failed(self) -> Bool[np.ndarray, "rows"]:
         """Which of `segments` count as failed under this model's noise."""

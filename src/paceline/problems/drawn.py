@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from paceline.model.links import Link, link_of
+from paceline.model import Link, link_of
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
 from paceline.study import Checkpoints, Failure, Interval, Report
-from paceline.traces.trace import is_sound
+from paceline.traces import is_sound
 from paceline.training import Training, values_by_weights
 
 Factory = Callable[[], Training]

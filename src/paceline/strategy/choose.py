@@ -14,12 +14,11 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import FitError, InputError
-from paceline.model import FailureModel, TraceModel
-from paceline.model.links import link_of
+from paceline.model import FailureModel, TraceModel, link_of
 from paceline.strategy.base import Fork, Goal, History
 from paceline.strategy.guards import Guard, Situation
 from paceline.study import Reason, because
-from paceline.traces.segments import ClockName
+from paceline.traces import ClockName
 
 CANDIDATES = 121
 

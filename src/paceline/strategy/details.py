@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paceline.model import TraceModel
-from paceline.model.failure import FailureModel
-from paceline.model.law import LawModel
-from paceline.model.linalg import tensor
-from paceline.model.paths import latent_input
+from paceline.model import FailureModel, LawModel, TraceModel, latent_input, tensor
 from paceline.strategy.base import History
 from paceline.study import Interval
 
@@ -51,10 +47,10 @@ def surface(model: TraceModel, failures: FailureModel | None = None, *, now: Seq
     The grid reaches from the worst value that an interval began at, and did not fail, to the values that forks stand at
     `now`. A model of higher order is shown where value and rate have not changed lately. With `failures` also P(fail).
     """
-    frame, order = model.frame, model.frame.cutting.order
+    frame, order = model.encoder, model.encoder.segmenter.order
     began, failed = frame.inputs(model.segments)[:, 0].numpy(), model.failed()
     kept = began if failed.all() else began[~failed]  # one that came apart would leave the others in a single row
-    here = frame.scaling.values(frame.cutting.objective.to_model(np.array(now, dtype=float)))
+    here = frame.scaling.to_scaled(frame.segmenter.objective.to_model(np.array(now, dtype=float)))
     seen = np.concatenate([kept, here[np.isfinite(here)]])
     values = tensor(np.linspace(float(seen.min()), float(seen.max()), VALUES))
     x = np.linspace(0.0, 1.0, RATES)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.shapes import HOLD_THEN_DECAY, Constant, Shape
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
 from paceline.strategy.details import forecasts, rounded, surface
@@ -20,9 +21,7 @@ from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.study import Interval, Reason, because
-from paceline.traces import Constant, Objective, Schedule, Shape
-from paceline.traces.objective import Of, Transform
-from paceline.traces.shapes import HOLD_THEN_DECAY
+from paceline.traces import Objective, Of, Schedule, Transform
 
 
 @dataclass(frozen=True, slots=True)

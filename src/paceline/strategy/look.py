@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import FitError, InputError
-from paceline.model.law import LawModel
+from paceline.model import LawModel
 from paceline.strategy.base import Fork, History
 from paceline.strategy.choose import Choice
 from paceline.strategy.plan import CHALLENGES, Plan, Rung

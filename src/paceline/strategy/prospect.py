@@ -12,9 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from paceline.model import TraceModel
-from paceline.model.linalg import normal_quantile
-from paceline.model.paths import Normals, Standing
+from paceline.model import Normals, RunState, TraceModel, normal_quantile
 from paceline.strategy.ascent import ascend
 from paceline.traces import Trace
 
@@ -45,18 +43,18 @@ class Prospect:
         drawn = self.model.draw_new(x.T[..., None], self.tasks[:, None], same, lengths, start=self.start)
         return drawn.values[..., -1]
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunState:
         """Before the next interval; a batch of tasks and draws."""
-        return self.model.stand(self.tasks[:, None], self.normals.for_each(len(self.tasks)), self.start)
+        return self.model.run_state(self.tasks[:, None], self.normals.for_each(len(self.tasks)), self.start)
 
-    def advance(self, at: Standing, x: Float[Tensor, "tasks *tried"], k: int) -> Standing:
+    def advance(self, at: RunState, x: Float[Tensor, "tasks *tried"], k: int) -> RunState:
         """Interval k at rates x, for runs that stand there once, or once for each rate that is tried."""
         task, normals = self.tasks.reshape(-1, *(1,) * x.ndim), self.normals.for_each(len(self.tasks))
         step, _, _ = at.advance(
             self.model.link,
             x[:, None],
             self.lengths[k],
-            order=self.model.frame.cutting.order,
+            order=self.model.encoder.segmenter.order,
             task=task,
             normals=normals if x.ndim == 1 else normals.shared(),
             interval=k,
@@ -128,11 +126,11 @@ def _sweep(
     for k in range(left):
         ends, found = left if whole else k + 1, list[Tensor]()
         for prospect, here in zip(prospects, at, strict=True):
-            path = here.repeated(tried)
+            path = here.repeat(tried)
             for j in range(k, ends):
                 rate = values[:, k] if j == k else x[:, j, None]
                 path = prospect.advance(path, rate, j)
-            found.append(torch.stack([y.expand(path.given.batch) for y in path.values[:ends][::-1]], -1))
+            found.append(torch.stack([y.expand(path.process.batch) for y in path.values[:ends][::-1]], -1))
         best, chosen = score(torch.stack(found)).max(1)
         x[:, k] = values[torch.arange(count), k, chosen]
         at = [prospect.advance(here, x[:, k], k) for prospect, here in zip(prospects, at, strict=True)]

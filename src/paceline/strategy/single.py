@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
-from paceline.traces import LearningRateRange, Shape, WarmupStableDecay
+from paceline.shapes import Shape, WarmupStableDecay
+from paceline.traces import LearningRateRange
 
 SWEEP, LEAST = 0.05, 20
 """Share of the steps that the range test takes; the fewest that it can be a share of."""

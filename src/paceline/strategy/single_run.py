@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.shapes import Recorded
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.rollback import spent
@@ -26,7 +27,7 @@ from paceline.strategy.single import (
     worse,
 )
 from paceline.study import Interval, Reason, because
-from paceline.traces import Objective, Recorded, Schedule
+from paceline.traces import Objective, Schedule
 
 LAG = 1.15
 """Averaged weights at step t are about those of step t / 1.15."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from paceline.study.events import Report, Values
 from paceline.study.state import ForkState, StudyState
-from paceline.traces import Objective, Trace
-from paceline.traces.trace import is_sound
+from paceline.traces import Objective, Trace, is_sound
 
 
 def column(values: Values, weights: str) -> tuple[float, ...]:

@@ -15,8 +15,7 @@ from paceline.study.fork_traces import fork_traces
 from paceline.study.journal import read_journal
 from paceline.study.settings import read_settings
 from paceline.study.state import StudyState
-from paceline.traces import Objective, Trace
-from paceline.traces.objective import Of
+from paceline.traces import Objective, Of, Trace
 
 if TYPE_CHECKING:
     from paceline.views.plots import Plots

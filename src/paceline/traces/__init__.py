@@ -1,38 +1,28 @@
-"""What was observed: schedules, traces, and the intervals a model is fitted to. numpy only."""
+"""What was observed: schedules, traces, and the intervals a model is fitted to. numpy only.
+
+Other packages import from here. Base shapes are in `paceline.shapes`.
+"""
 
 from paceline.traces.lr_range import LearningRateRange
-from paceline.traces.objective import Objective
+from paceline.traces.objective import Mode, Objective, Of, Transform
 from paceline.traces.scaling import Scaling
 from paceline.traces.schedule import Schedule
-from paceline.traces.segments import Clock, Cutting, Moments, Segment
-from paceline.traces.shapes import (
-    Constant,
-    Cosine,
-    Exponential,
-    Linear,
-    OneCycle,
-    Recorded,
-    Shape,
-    WarmupStableDecay,
-)
-from paceline.traces.trace import Trace
+from paceline.traces.segments import Clock, ClockName, Moments, Segment, Segmenter
+from paceline.traces.trace import Trace, is_sound
 
 __all__ = [
     "Clock",
-    "Constant",
-    "Cosine",
-    "Cutting",
-    "Exponential",
+    "ClockName",
     "LearningRateRange",
-    "Linear",
+    "Mode",
     "Moments",
     "Objective",
-    "OneCycle",
-    "Recorded",
+    "Of",
     "Scaling",
     "Schedule",
     "Segment",
-    "Shape",
+    "Segmenter",
     "Trace",
-    "WarmupStableDecay",
+    "Transform",
+    "is_sound",
 ]

@@ -40,16 +40,16 @@ class Scaling:
         lr_range = LearningRateRange.around(controls) if lr is None else LearningRateRange.of(lr)
         return cls(low, scale, float(lengths.mean()), lr_range)
 
-    def outgrown_by(self, segments: Sequence[Segment], factor: float = 1.5) -> bool:
+    def is_outgrown_by(self, segments: Sequence[Segment], factor: float = 1.5) -> bool:
         """Whether these intervals span more than `factor` times the range that scales values."""
         low, high = _span(segments) if segments else (self.offset, self.offset)
         return max(high, self.offset + self.scale) - min(low, self.offset) > factor * self.scale
 
-    def values(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    def to_scaled(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Model's units -> scaled."""
         return (values - self.offset) / self.scale
 
-    def unscaled(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    def to_model(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Scaled -> model's units."""
         return self.offset + self.scale * values
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from paceline.errors import InputError
-from paceline.traces.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
+from paceline.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

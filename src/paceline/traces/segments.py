@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from paceline.errors import InputError
+from paceline.shapes import Shape
 from paceline.traces.objective import Objective
 from paceline.traces.schedule import Schedule
-from paceline.traces.shapes import Shape
 from paceline.traces.trace import Trace, is_sound
 
 ClockName = Literal["step", "log"]
@@ -100,7 +100,7 @@ class Segment:
     moments: Moments
     failed: bool
     first: bool
-    summed: float = 0.0
+    rate_sum: float = 0.0
 
     @property
     def end_value(self) -> float:
@@ -109,7 +109,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cutting:
+class Segmenter:
     """How traces are cut: where, on which clock, how much history each interval carries.
 
     Args:
@@ -152,7 +152,7 @@ class Cutting:
         at = self.clock(np.array([start, stop, self.clock.steps]))
         return float((at[1] - at[0]) / at[2])
 
-    def cut(self, trace: Trace, known: "Segment | None" = None) -> list[Segment]:
+    def split(self, trace: Trace, known: "Segment | None" = None) -> list[Segment]:
         """The intervals of a trace that hold observations of its own.
 
         With `known`, the last interval cut from a shorter trace of the same run: that interval, if it has grown or
@@ -240,7 +240,7 @@ class Cutting:
             moments=(known.moments if known else Moments()).append(elapsed, residuals),
             failed=failed,
             first=len(past) == 1,
-            summed=float(sum(shares)),
+            rate_sum=float(sum(shares)),
         )
 
     def _spiked(self, start: float, values: Float[np.ndarray, "n"]) -> bool:

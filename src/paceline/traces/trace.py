@@ -22,14 +22,6 @@ def is_sound(values: np.ndarray) -> np.ndarray:
     return np.abs(values) < 1e100  # false for NaN too
 
 
-NOT_FINITE = "not finite"  # in what is said of a run that diverged, by which it is told from one that broke
-
-
-def why_unsound(step: int) -> str:
-    """Why a run fails that came to a value which cannot be learnt from."""
-    return f"the value at step {step:,} is {NOT_FINITE}"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Observations of one run, in the user's units.

@@ -12,8 +12,7 @@ from paceline.errors import InputError
 from paceline.strategy import Goal, MultiTask
 from paceline.strategy.multitask import Family
 from paceline.study import Study, digest, read_known, with_parents
-from paceline.traces import LearningRateRange, Objective, Trace
-from paceline.traces.objective import Mode, Of
+from paceline.traces import LearningRateRange, Mode, Objective, Of, Trace
 
 Known = Mapping[str, "str | Path | Study | Sequence[Trace]"]
 

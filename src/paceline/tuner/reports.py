@@ -7,7 +7,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.study import Failure, Interval
-from paceline.traces.trace import is_sound
+from paceline.traces import is_sound
 
 Values = Sequence[float] | Mapping[str, Sequence[float]]
 Columns = dict[str, tuple[float, ...]]

@@ -8,11 +8,11 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.model import Link
 from paceline.runner import Factories, Runner
+from paceline.shapes import Shape
 from paceline.strategy import MultiTask
 from paceline.strategy.multitask import Effort
 from paceline.study import Checkpoints, Event, Study, read_known, read_settings
-from paceline.traces import LearningRateRange, Objective, Shape
-from paceline.traces.objective import Of, Transform
+from paceline.traces import LearningRateRange, Objective, Of, Transform
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, no_winner, run_study
 from paceline.tuner.families import Known, known_runs, sources_of

@@ -7,12 +7,12 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.runner import Factories, Runner
+from paceline.shapes import shape_from_json
 from paceline.strategy import NewTask
 from paceline.strategy.multitask import Family, Space
 from paceline.strategy.newtask import Thought, whole_intervals
 from paceline.study import Event, Study, read_known, read_settings
 from paceline.traces import LearningRateRange, Trace
-from paceline.traces.shapes import shape_from_json
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, keep_winner, run_study
 from paceline.tuner.families import family_of
@@ -81,7 +81,7 @@ def warm_start(
                 lr=settings.space.lr_range,
                 steps=settings.space.steps if steps is None else steps,
                 strategy=strategy,
-                mode=strategy.model.frame.cutting.objective,
+                mode=strategy.model.encoder.segmenter.objective,
                 study=folder,
                 seed=seed,
                 on_event=on_event,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paceline.traces import Constant, Schedule
+from paceline.shapes import Constant
+from paceline.traces import Schedule
 from paceline.views.data import ForkView, State, StudyView
 
 POINTS, FEWEST, FORKS = 40_000, 20, 1_000

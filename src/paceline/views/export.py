@@ -3,17 +3,8 @@
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.traces import (
-    Constant,
-    Cosine,
-    Exponential,
-    Linear,
-    OneCycle,
-    Recorded,
-    Schedule,
-    Shape,
-    WarmupStableDecay,
-)
+from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+from paceline.traces import Schedule
 
 
 def as_csv(schedule: Schedule) -> str:
@@ -59,7 +50,7 @@ def _pieces(schedule: Schedule) -> tuple[list[int], list[float]]:
 
 
 def _factor(base: Shape, steps: int) -> tuple[list[str], str]:
-    """The factor of a base (formulas in traces/shapes.py) as an expression of `step`, and the lines it needs."""
+    """The factor of a base (formulas in shapes.py) as an expression of `step`, and the lines it needs."""
     match base:
         case Constant():
             return [], ""

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.errors import InputError
-from paceline.traces import Schedule, WarmupStableDecay
+from paceline.shapes import WarmupStableDecay
+from paceline.traces import Schedule
 from paceline.views.words import number, schedule_in_words
 
 # Okabe and Ito's colours, as in `picture`

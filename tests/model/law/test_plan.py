@@ -10,7 +10,7 @@ from paceline import InputError, LearningRateRange, Objective, Schedule, Trace
 from paceline.model.law import LawModel
 from paceline.model.law.plan import BEYOND, Family, Multipliers, Shapes, final_loss
 from paceline.model.law.state import Pieces
-from paceline.traces.shapes import HOLD_THEN_DECAY, Constant
+from paceline.shapes import HOLD_THEN_DECAY, Constant
 from tests.model.law import drawn
 
 BOUNDS = LearningRateRange(1e-3, 0.1)

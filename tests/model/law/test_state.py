@@ -20,7 +20,7 @@ def compare(schedule: Schedule, steps: np.ndarray, tolerance: float) -> None:
     noise = pieces.noise(tensor(np.array(EXPONENTS)), highest, largest).numpy()
     for g, found in zip(EXPONENTS, noise, strict=True):
         s, n = reference.state_of_a_run(schedule, steps, g, highest, SPEEDS / largest)
-        np.testing.assert_allclose(pieces.summed()[0].numpy(), s, rtol=tolerance)
+        np.testing.assert_allclose(pieces.rate_sum()[0].numpy(), s, rtol=tolerance)
         np.testing.assert_allclose(found, n, atol=tolerance)
 
 
@@ -44,7 +44,7 @@ def test_smooth_schedules_are_close(shape: str, every: int) -> None:
     pieces, largest = Pieces.of(schedule, steps), float(schedule(np.arange(3000)).sum())
     s, n = reference.state_of_a_run(schedule, steps, 0.85, 0.1, SPEEDS / largest)
     error = np.abs(pieces.noise(tensor(np.array([0.85])), 0.1, largest).numpy()[0] - n).max(0)
-    np.testing.assert_allclose(pieces.summed()[0].numpy(), s, rtol=2e-4)
+    np.testing.assert_allclose(pieces.rate_sum()[0].numpy(), s, rtol=2e-4)
     assert error[:3].max() < 1e-3
     assert error.max() < 1e-2  # the fastest mode forgets within a few pieces, and sees their corners
 

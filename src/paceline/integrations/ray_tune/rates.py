@@ -17,8 +17,8 @@ from ray.tune.trainable import FunctionTrainable
 from torch.optim import Optimizer
 
 from paceline.errors import InputError, TrainingError
+from paceline.shapes import Recorded
 from paceline.traces import Schedule
-from paceline.traces.shapes import Recorded
 from paceline.training import rate_ratios, set_rates
 
 SCHEDULE = "paceline_schedule"  # in the configuration, as JSON text, where the rate changes at every step

@@ -54,7 +54,7 @@ class Problem:
         """The law's terms at the rows."""
         share = tensor(weights(float(np.clip(shape[2], LOWEST, HIGHEST))))
         noise = torch.einsum("n,nrm->rm", share, self.rows.modes)
-        return terms(tensor(shape), self.rows.summed, noise, self.units.largest).numpy()
+        return terms(tensor(shape), self.rows.rate_sum, noise, self.units.largest).numpy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,9 +191,9 @@ class _Search:
         speeds = np.empty(len(rows.loss))
         for task in range(self.tasks):
             at = self.number == task
-            summed = rows.summed[torch.as_tensor(np.flatnonzero(at))]
+            rate_sum = rows.rate_sum[torch.as_tensor(np.flatnonzero(at))]
             coefficients = tensor(solution.coefficients[task])
-            slope = still_to_learn(tensor(shape), coefficients, summed, self.problem.units.largest)[1]
+            slope = still_to_learn(tensor(shape), coefficients, rate_sum, self.problem.units.largest)[1]
             speeds[at] = np.maximum(slope.numpy() / law[at], 1e-6)
         self.speed = float(np.exp(np.log(speeds).mean()))
         self.move(replace(self.places, speed=np.maximum(speeds / self.speed, misfit.STEADY)))

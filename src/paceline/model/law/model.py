@@ -25,7 +25,7 @@ from paceline.model.linalg import few_threads, tensor
 from paceline.traces import Schedule, Trace
 
 if TYPE_CHECKING:
-    from paceline.model.law.plan import Planned
+    from paceline.model.law.plan import PlannedSchedule
 
 KNOWN_ROWS = 20  # of a run that was not fitted, which a forecast goes on from
 FARTHEST = 3.0  # most that a residual may move the logarithm of a forecast
@@ -202,7 +202,7 @@ class LawModel:
         quantile: float = 0.5,
         task: str | None = None,
         intervals: int = 10,
-    ) -> "Planned":
+    ) -> "PlannedSchedule":
         """The schedule with the best forecast at its end; see `plan.plan`."""
         from paceline.model.law.plan import plan  # it needs this module
 
@@ -231,7 +231,7 @@ class LawModel:
         fitted, units = self.fitted, self.units
         shapes, coefficients = tensor(fitted.shapes), tensor(fitted.draws[:, task])
         noise = pieces.noise(shapes[:, 2], units.reference, units.largest)
-        columns = terms(shapes, pieces.summed()[0], noise, units.largest)
+        columns = terms(shapes, pieces.rate_sum()[0], noise, units.largest)
         return (columns @ coefficients[..., None])[..., 0]
 
     def _ahead(
@@ -267,11 +267,11 @@ class LawModel:
         fitted, units = self.fitted, self.units
         shape, coefficients = tensor(fitted.shape), tensor(fitted.coefficients[task])
         last = max(float(fitted.places.log_step.max()), 0.0)
-        summed = pieces.summed()[0]
-        columns = terms(shape, summed, pieces.noise(shape[2:3], units.reference, units.largest)[0], units.largest)
+        rate_sum = pieces.rate_sum()[0]
+        columns = terms(shape, rate_sum, pieces.noise(shape[2:3], units.reference, units.largest)[0], units.largest)
         law = (columns @ coefficients).numpy()
-        left, slope = (part.numpy() for part in still_to_learn(shape, coefficients, summed, units.largest))
-        seen = Pieces.of(schedule, np.array([max(1, round(np.exp(last)))])).summed()[0]
+        left, slope = (part.numpy() for part in still_to_learn(shape, coefficients, rate_sum, units.largest))
+        seen = Pieces.of(schedule, np.array([max(1, round(np.exp(last)))])).rate_sum()[0]
         before = still_to_learn(shape, coefficients, seen, units.largest)[0].numpy()
         log_step = np.log(steps)
         return Places(

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model.forecast import Forecast
 from paceline.model.law.state import Pieces
 from paceline.model.linalg import tensor
-from paceline.traces import Constant, LearningRateRange, Schedule, Trace, WarmupStableDecay
-from paceline.traces.shapes import HOLD_THEN_DECAY, Shape
+from paceline.shapes import HOLD_THEN_DECAY, Constant, Shape, WarmupStableDecay
+from paceline.traces import LearningRateRange, Schedule, Trace
 
 if TYPE_CHECKING:
     from paceline.model.law.model import LawModel
@@ -33,7 +32,7 @@ LASTING = 0.5  # of the longest run: shorter ones do not show that a rate works
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
+class PlannedSchedule:
     """A schedule and what is expected of it.
 
     Args:
@@ -143,7 +142,7 @@ def plan(
     quantile: float = 0.5,
     task: str | None = None,
     intervals: int = 10,
-) -> Planned:
+) -> PlannedSchedule:
     """The schedule of a family that maximises a quantile of the final value.
 
     Args:
@@ -157,12 +156,14 @@ def plan(
         task: the task of a new run, where the model has tasks.
         intervals: how many, for multipliers and free rates.
     """
+    from scipy.optimize import minimize  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+
     if not 0 < quantile < 1:
         raise InputError(f"quantile must lie in (0, 1), got {quantile}: 0.5 is the median, lower is more careful")
     begin = 0 if start is None else start.last_step
     if steps <= begin:
         raise InputError(f"steps must lie after step {begin:,}, where the run stands, got {steps:,}: plan a longer run")
-    looked = _family(family, trusted(model, lr), steps, start, intervals, shortest_warmup(model.traces))
+    looked = _family(family, stable_range(model, lr), steps, start, intervals, shortest_warmup(model.traces))
     number = model.task_number(task if start is None else start.task)
     objective = final_loss(model, looked, steps, start, number, 1 - quantile)
     best: np.ndarray | None = None
@@ -181,7 +182,7 @@ def plan(
     assert best is not None
     schedule = looked.schedule(best)
     forecast = model.forecast(schedule, start=start, task=task)
-    return Planned(schedule, forecast, family, quantile, model.caveats)
+    return PlannedSchedule(schedule, forecast, family, quantile, model.caveats)
 
 
 def final_loss(
@@ -224,9 +225,9 @@ def _family(
     return Multipliers(bounds, steps, rates, points, past)
 
 
-def trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
+def stable_range(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") -> LearningRateRange:
     """The bounds, cut off above the rates that were seen to work."""
-    bounds, highest = LearningRateRange.of(lr), highest_that_worked(model.traces)
+    bounds, highest = LearningRateRange.of(lr), highest_stable_rate(model.traces)
     high = min(bounds.high, BEYOND * highest)
     if high <= bounds.low:
         raise InputError(
@@ -236,15 +237,15 @@ def trusted(model: "LawModel", lr: "tuple[float, float] | LearningRateRange") ->
     return LearningRateRange(bounds.low, high)
 
 
-def highest_that_worked(traces: Sequence[Trace]) -> float:
+def highest_stable_rate(traces: Sequence[Trace]) -> float:
     """The highest rate of a run that worked; where none did, a decade below the lowest of their peaks."""
-    worked = that_worked(traces)
+    worked = stable_runs(traces)
     return max(map(_peak, worked)) if worked else min(map(_peak, traces)) / 10
 
 
 def shortest_warmup(traces: Sequence[Trace]) -> float:
     """The smallest share of its length in which a run that worked has come near its peak, if that is a high one."""
-    worked = that_worked(traces)
+    worked = stable_runs(traces)
     high = [trace for trace in worked if _peak(trace) > max(map(_peak, worked)) / 2]
     return min((rise(trace.schedule, trace.last_step) for trace in high), default=0.0)
 
@@ -256,7 +257,7 @@ def rise(schedule: Schedule, stop: int) -> float:
     return float(at[np.argmax(rates >= 0.9 * rates.max())]) / schedule.steps
 
 
-def that_worked(traces: Sequence[Trace]) -> list[Trace]:
+def stable_runs(traces: Sequence[Trace]) -> list[Trace]:
     """The runs that lasted, did not fail and ended better than they began.
 
     A fork that was dropped early says nothing about a long run at its rate: many rates look good at first.

@@ -17,8 +17,7 @@ from paceline.errors import InputError
 from paceline.model.law.state import Pieces
 from paceline.model.law.terms import HIGHEST, LOWEST
 from paceline.model.linalg import tensor
-from paceline.traces import Trace
-from paceline.traces.trace import is_sound
+from paceline.traces import Trace, is_sound
 
 PER_RUN, MOST = 40, 1200  # rows of a run, rows in all
 AROUND, QUIET, UNKNOWN_NOISE = 24, 1e-4, 0.02  # observations that noise is measured over; its least and its guess
@@ -62,7 +61,7 @@ class Rows:
     single: Float[np.ndarray, "rows"]
     log_step: Float[np.ndarray, "rows"]
     log10_lr: Float[np.ndarray, "rows"]
-    summed: Float[Tensor, "rows"]
+    rate_sum: Float[Tensor, "rows"]
     modes: Float[Tensor, "nodes rows modes"]
     run: Int[np.ndarray, "rows"]
     task: Int[np.ndarray, "rows"]
@@ -104,7 +103,7 @@ class Units:
         low, high = float(losses.min()), float(losses.max())
         floor = 0.0 if low > 0 else low - max(high - low, 1e-9 * abs(low), 1e-12)
         ends = [Pieces.of(trace.schedule, np.array([max(trace.last_step, 1)])) for trace in traces]
-        largest = max(float(pieces.summed()[0][-1]) for pieces in ends)
+        largest = max(float(pieces.rate_sum()[0][-1]) for pieces in ends)
         reference = max(float(pieces.rates.max()) for pieces in ends)
         whole = max(max(trace.schedule.steps, trace.last_step) for trace in traces)
         return cls(sign, floor, largest, reference, max(1, int(FIRST * whole)))
@@ -209,13 +208,13 @@ def rows_of(traces: Sequence[Trace], units: Units, tasks: Sequence[str]) -> Rows
         modes = pieces.noise(nodes, units.reference, units.largest)
         average = tensor(averaging(stretch[some])[0])
         parts.append(
-            (average @ pieces.summed()[0], average @ modes, np.concatenate([columns @ mean.T, count[None], numbers]))
+            (average @ pieces.rate_sum()[0], average @ modes, np.concatenate([columns @ mean.T, count[None], numbers]))
         )
     loss, level, behind, square, log_step, log10_lr, count, run, task = np.concatenate([part[2] for part in parts], 1)
-    summed, modes = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts], 1)
+    rate_sum, modes = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts], 1)
     run, task = run.astype(int), task.astype(int)
     return Rows(
-        loss, level, behind, np.sqrt(square / count), np.sqrt(square), log_step, log10_lr, summed, modes, run, task
+        loss, level, behind, np.sqrt(square / count), np.sqrt(square), log_step, log10_lr, rate_sum, modes, run, task
     )
 
 

@@ -54,7 +54,7 @@ class Pieces:
         done = np.searchsorted(edges, steps)
         return cls(tensor(rates), tensor(np.diff(edges)), torch.as_tensor(done), tensor(schedule(steps - 1)))
 
-    def summed(self) -> tuple[Float[Tensor, "steps"], Float[Tensor, "pieces"]]:
+    def rate_sum(self) -> tuple[Float[Tensor, "steps"], Float[Tensor, "pieces"]]:
         """S at the steps, and at the end of each piece."""
         ends = torch.cumsum(self.rates * self.lengths, 0)
         return ends[self.done - 1], ends
@@ -63,7 +63,7 @@ class Pieces:
         self, exponents: Float[Tensor, "draws"], reference: float, largest: float
     ) -> Float[Tensor, "draws steps modes"]:
         """N_1..N_5 and v, for each exponent g; `largest` is the S that scales the speeds."""
-        at, ends = self.summed()
+        at, ends = self.rate_sum()
         v = torch.exp(exponents[:, None] * torch.log(self.rates / reference))
         speeds = tensor(SPEEDS) / largest
         filled = -torch.expm1(-speeds[:, None] * (self.rates * self.lengths))

@@ -31,13 +31,13 @@ ALIKE = 0.05  # scale of the difference between the weights of two neighbouring 
 
 def terms(
     shape: Float[Tensor, "*draws 4"],
-    summed: Float[Tensor, "steps"],
+    rate_sum: Float[Tensor, "steps"],
     noise: Float[Tensor, "*draws steps modes"],
     largest: float,
 ) -> Float[Tensor, "*draws steps terms"]:
     """The columns that the coefficients (L0, A, B, w) multiply."""
     a, origin, z = torch.exp(shape[..., :1]), torch.exp(shape[..., 1:2]), shape[..., 3:4]
-    s = summed / largest
+    s = rate_sum / largest
     u = s + origin
     power = u**-a
     scale = (u / (1.0 + origin)) ** z
@@ -46,10 +46,10 @@ def terms(
 
 
 def still_to_learn(
-    shape: Float[Tensor, "4"], coefficients: Float[Tensor, "terms"], summed: Float[Tensor, "steps"], largest: float
+    shape: Float[Tensor, "4"], coefficients: Float[Tensor, "terms"], rate_sum: Float[Tensor, "steps"], largest: float
 ) -> tuple[Float[Tensor, "steps"], Float[Tensor, "steps"]]:
     """The part of the loss that falls with S alone, and its slope -d / d log S."""
-    s, a, origin = summed / largest, torch.exp(shape[0]), torch.exp(shape[1])
+    s, a, origin = rate_sum / largest, torch.exp(shape[0]), torch.exp(shape[1])
     power = coefficients[1] * (s + origin) ** -a
     decays = tensor(DECAYS)
     exponentials = coefficients[EXPONENTIALS] * torch.exp(-s[:, None] * decays)

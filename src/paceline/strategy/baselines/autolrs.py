@@ -21,9 +21,10 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
+from paceline.shapes import Constant
 from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.baselines import regression
-from paceline.traces import Constant, Objective, Schedule
+from paceline.traces import Objective, Schedule
 
 LENGTHSCALES = np.geomspace(0.05, 2.0, 8)
 CANDIDATES = np.linspace(0.0, 1.0, 201)

@@ -6,8 +6,9 @@ from typing import Any, Literal
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.shapes import Shape
 from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
-from paceline.traces import Objective, Schedule, Shape
+from paceline.traces import Objective, Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
+from paceline.shapes import Constant
 from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.baselines import regression
-from paceline.traces import Constant, Objective, Schedule
+from paceline.traces import Objective, Schedule
 
 
 @dataclass(frozen=True, slots=True)

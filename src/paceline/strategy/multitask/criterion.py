@@ -19,9 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model import TraceModel
-from paceline.model.linalg import lower_solve
-from paceline.model.paths import Normals
+from paceline.model import Normals, TraceModel, lower_solve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +70,10 @@ class Criterion:
             )
         p, d, count = model.link.latents, len(lengths), len(reference)
         half = Normals.of(p, outer // 2, d, generator).with_unit_moments()
-        given = Normals.of(p, inner // 2 * count, d, generator).reshaped(inner // 2, count)
-        free = Normals.of(p, alone * count, d, generator).reshaped(alone, count)
+        given = Normals.of(p, inner // 2 * count, d, generator).reshape(inner // 2, count)
+        free = Normals.of(p, alone * count, d, generator).reshape(alone, count)
         numbers = torch.arange(count) if tasks is None else tasks
-        outers, inners = half.joined(half.opposite()), given.joined(given.opposite())
+        outers, inners = half.concat(half.opposite()), given.concat(given.opposite())
         return cls(model, reference, lengths, outers, inners, free, numbers)
 
     def current(self) -> Float[Tensor, ""]:
@@ -146,16 +144,16 @@ class Linearised:
         none = Normals.none(self.model.link.latents, d, count)
         drawn = self.model.draw_new(x.T, tasks, none, self.lengths)
         nugget = self.model.posterior.hyper.nugget
-        own, theirs = self.model.given.repeated(count), self.model.given.repeated(targets)
+        own, theirs = self.model.process.repeat(count), self.model.process.repeat(targets)
         for k in range(d):
-            look = theirs.look(self.inputs[:, k])
-            theirs = look.saw(look.mean)
-        theirs, covariances = theirs.repeated(count), list[Tensor]()
+            look = theirs.marginal(self.inputs[:, k])
+            theirs = look.condition_on(look.mean)
+        theirs, covariances = theirs.repeat(count), list[Tensor]()
         for k in range(d):
             z = drawn.inputs[:, k]
-            look = own.look(z)
-            own = look.saw(look.mean, nugget)
-            row = theirs.look(z.expand(targets, *z.shape)).row[..., -d:]
+            look = own.marginal(z)
+            own = look.condition_on(look.mean, nugget)
+            row = theirs.marginal(z.expand(targets, *z.shape)).row[..., -d:]
             covariances.append((row * self.slopes[:, :, None]).sum(-1))
         b = torch.stack(covariances, -1)
         assert own.own is not None, "it has seen d points"

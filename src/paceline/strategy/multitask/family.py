@@ -13,10 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model import Link, TraceModel
-from paceline.model.linalg import few_threads
-from paceline.model.links import link_of
-from paceline.model.paths import Normals
+from paceline.model import Link, Normals, TraceModel, few_threads, link_of
 from paceline.strategy.multitask.infill import Choice, Effort, next_run
 from paceline.strategy.multitask.optimistic import best_schedules
 from paceline.strategy.multitask.reading import readable
@@ -97,12 +94,12 @@ class Family:
             intervals=self.space.change_points,
             link=self.link,
             order=self.order,
-            progress=self.progress,
+            summed_rate=self.progress,
             tasks=self.dims,
             lr=self.space.lr_range,
         )
         for task in names:  # one without runs yet: at the centre of the prior
-            if task not in model.frame.tasks:
+            if task not in model.encoder.tasks:
                 model = model.with_task(task, np.zeros(self.dims))
         return model
 
@@ -116,7 +113,7 @@ class Family:
         among: "Sequence[str] | None" = None,
     ) -> tuple[Choice, ...]:
         """The next runs, each as if those before it, and those under way, had gone as expected; `among` these tasks."""
-        numbers = [model.frame.tasks.index(task) for task in among or self.tasks]
+        numbers = [model.encoder.tasks.index(task) for task in among or self.tasks]
         for run in under_way:
             model = self.fantasy(model, run)
         choices, turns = list[Choice](), Counter([*(trace.task for trace in made), *(run.task for run in under_way)])
@@ -143,7 +140,7 @@ class Family:
 
     def fantasy(self, model: TraceModel, run: Run) -> TraceModel:
         """The model as if a run had followed the path of its latents' means."""
-        task = torch.tensor(model.frame.tasks.index(run.task))
+        task = torch.tensor(model.encoder.tasks.index(run.task))
         x = torch.tensor(run.x, dtype=torch.float64)
         normals = Normals.none(model.link.latents, self.space.intervals)
         with torch.no_grad(), few_threads():
@@ -153,7 +150,7 @@ class Family:
         """The best schedule for each task, with what it is expected to reach."""
         lengths, order = self.space.lengths(model), alpha or self.answer_alpha
         generator = torch.Generator().manual_seed(self.seed)
-        numbers = [model.frame.tasks.index(task) for task in self.tasks]
+        numbers = [model.encoder.tasks.index(task) for task in self.tasks]
         with few_threads():
             x = best_schedules(
                 model,
@@ -171,7 +168,7 @@ class Family:
             with torch.no_grad():
                 finals = Prospect(model, torch.tensor(numbers), lengths, normals).finals(x)
         levels = torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)
-        users = model.frame.to_user(torch.quantile(finals, levels, dim=1).T)
+        users = model.encoder.to_user(torch.quantile(finals, levels, dim=1).T)
         return {
             task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
             for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, users, strict=True))
@@ -182,7 +179,7 @@ class Family:
     ) -> "Float[Tensor, 'starts tasks intervals'] | None":
         """The schedule of each task's best run so far, as a start for every task."""
         best = dict[str, Trace]()
-        sign = model.frame.cutting.objective.sign
+        sign = model.encoder.segmenter.objective.sign
         for trace in made:
             whole = not trace.failed and trace.last_step >= self.space.change_points[-2]
             if whole and (trace.task not in best or sign * trace.last_value > sign * best[trace.task].last_value):

@@ -16,8 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model import TraceModel
-from paceline.model.linalg import few_threads
+from paceline.model import TraceModel, few_threads
 from paceline.strategy.ascent import ascend
 from paceline.strategy.multitask.criterion import Criterion, Linearised
 from paceline.strategy.multitask.optimistic import best_schedules
@@ -107,7 +106,7 @@ def next_run(
         of: a task whose schedule in the optimistic set is to be run as it is.
     """
     effort = effort or Effort()
-    numbers = torch.tensor(range(len(model.frame.tasks)) if tasks is None else tasks)
+    numbers = torch.tensor(range(len(model.encoder.tasks)) if tasks is None else tasks)
     lengths, count = space.lengths(model), len(numbers)
     with few_threads():
         reference = best_schedules(
@@ -130,14 +129,14 @@ def next_run(
             begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
             x = ascend(lambda x: rough.gain(x, owners), begin, effort.moves, rate=0.08, directions=True)
         else:
-            owners = torch.tensor([model.frame.tasks.index(of)])
+            owners = torch.tensor([model.encoder.tasks.index(of)])
             x = reference[numbers == owners]
         with torch.no_grad():
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = {model.frame.tasks[m]: float(scores[owners == m].min()) for m in map(int, numbers) if m in owners}
-    run = Run(model.frame.tasks[int(owners[best])], as_floats(x[best]))
+    rivals = {model.encoder.tasks[m]: float(scores[owners == m].min()) for m in map(int, numbers) if m in owners}
+    run = Run(model.encoder.tasks[int(owners[best])], as_floats(x[best]))
     return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
 
 

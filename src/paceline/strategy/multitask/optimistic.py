@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from paceline.model import TraceModel
-from paceline.model.paths import Normals
+from paceline.model import Normals, TraceModel
 from paceline.strategy.prospect import Prospect, climb, quantile, search
 
 
@@ -42,8 +41,8 @@ def best_schedules(
         generator: source of randomness.
         tasks: numbers of the tasks that are asked for; all by default.
     """
-    numbers = torch.tensor(range(len(model.frame.tasks)) if tasks is None else tasks)
+    numbers = torch.tensor(range(len(model.encoder.tasks)) if tasks is None else tasks)
     normals = Normals.of(model.link.latents, draws, len(lengths), generator)
     prospect = Prospect(model, numbers, lengths, normals)
     x, _ = search([prospect], quantile(alpha), len(lengths), grid=grid, sweeps=sweeps, starts=starts)
-    return climb([replace(prospect, normals=normals.joined(normals.opposite()))], alpha, x, moves)
+    return climb([replace(prospect, normals=normals.concat(normals.opposite()))], alpha, x, moves)

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.model.frame import cutting_for
+from paceline.model import segmenter_for
+from paceline.shapes import Constant, Recorded, shape_of
 from paceline.strategy.multitask.space import Space
-from paceline.traces import Constant, Cutting, Recorded, Schedule, Trace
-from paceline.traces.shapes import shape_of
+from paceline.traces import Schedule, Segmenter, Trace
 
 HELD = 3  # observations of an interval that stood still
 POINTS = 1024  # at which a decaying schedule is read off as rates
@@ -28,8 +28,8 @@ def readable(traces: Sequence[Trace], space: Space, *, signed: bool = False) -> 
     known = [replace(trace, schedule=on_base(trace, space)) for trace in traces]
     if not known:
         return []
-    cutting = cutting_for(known, space.change_points, "step", 1)
-    return [kept for trace in known if (kept := stood_still(trace, cutting, signed=signed)) is not None]
+    segmenter = segmenter_for(known, space.change_points, "step", 1)
+    return [kept for trace in known if (kept := stood_still(trace, segmenter, signed=signed)) is not None]
 
 
 def on_base(trace: Trace, space: Space) -> Schedule:
@@ -54,16 +54,16 @@ def _rates(schedule: Schedule) -> Schedule:
     return Schedule([1.0], [0, schedule.steps], base=shape)
 
 
-def stood_still(trace: Trace, cutting: Cutting, *, signed: bool = False) -> Trace | None:
+def stood_still(trace: Trace, segmenter: Segmenter, *, signed: bool = False) -> Trace | None:
     """The run, its values held from where it began to fail for good to the end of that interval; None without any."""
-    segments = cutting.cut(trace)
+    segments = segmenter.split(trace)
     if not segments:
         return None
     if not (trace.failed or (segments[-1].failed and not signed)):
         return trace
     sound = [i for i, segment in enumerate(segments) if not segment.failed]
     start = segments[sound[-1] + 1 if sound else 0].start
-    points = cutting.points(trace.schedule, start + 1)
+    points = segmenter.points(trace.schedule, start + 1)
     end = int(points[points > start][0])
     steps, values = trace.path()
     level = float(values[np.searchsorted(steps, start)])

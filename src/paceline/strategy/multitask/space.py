@@ -15,8 +15,8 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model import TraceModel
+from paceline.shapes import Shape, shape_of
 from paceline.traces import LearningRateRange, Schedule
-from paceline.traces.shapes import Shape, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Space:
 
     def lengths(self, model: TraceModel) -> Float[Tensor, "intervals"]:
         """Lengths of the intervals as the model sees them, from where runs are first observed."""
-        ahead = model.frame.ahead(self.schedule([0.5] * self.intervals), model.start_law.step)
+        ahead = model.encoder.future(self.schedule([0.5] * self.intervals), model.start_distribution.step)
         if len(ahead.lengths) != self.intervals:
             raise InputError(
                 f"expected a model of {self.intervals} intervals, got one that cuts a run into {len(ahead.lengths)}: "

@@ -12,6 +12,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.model import Link, TraceModel
+from paceline.shapes import HOLD_THEN_DECAY, Constant, Shape, shape_from_json, shape_of
 from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask.family import Family
@@ -21,9 +22,7 @@ from paceline.strategy.multitask.space import Run, Space
 from paceline.strategy.multitask.standing import HOPELESS, behind, best_runs, hopeless, standing
 from paceline.strategy.multitask.words import answer_details, choice_in_words, expected_ends, rates_in_words
 from paceline.study.wording import describe_failure
-from paceline.traces import Objective, Trace
-from paceline.traces.objective import Of, Transform
-from paceline.traces.shapes import HOLD_THEN_DECAY, Constant, Shape, shape_from_json, shape_of
+from paceline.traces import Objective, Of, Trace, Transform
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.model import TraceModel
-from paceline.model.paths import Normals
+from paceline.model import Normals, TraceModel
 from paceline.strategy.multitask import Space
 from paceline.traces import Schedule, Trace
 
@@ -36,9 +35,9 @@ def beyond(family: TraceModel, located: TraceModel, task: str, run: Trace) -> bo
         task: its name.
         run: up to now.
     """
-    best = float(family.frame.inputs(family.segments)[:, 0].max())
+    best = float(family.encoder.inputs(family.segments)[:, 0].max())
     still = Normals.none(located.link.latents, 1, 1)
-    stands = located.stand(located.frame.task_number(task), still, replace(run, task=task))
+    stands = located.run_state(located.encoder.task_number(task), still, replace(run, task=task))
     return float(stands.values[0]) > best
 
 

@@ -7,9 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from paceline.model import TraceModel
-from paceline.model.linalg import few_threads, tensor
-from paceline.model.paths import Normals
+from paceline.model import Normals, TraceModel, few_threads, tensor
 from paceline.strategy.multitask import Space
 from paceline.strategy.prospect import Prospect, climb, quantile, search
 from paceline.traces import Trace
@@ -39,7 +37,7 @@ class Mixture:
         if self.start is None:
             return self.space.lengths(self.models[0])
         schedule, begin = self.space.schedule([0.5] * self.space.intervals), int(self.space.change_points[self.done])
-        return tensor(self.models[0].frame.ahead(schedule, begin).lengths)
+        return tensor(self.models[0].encoder.future(schedule, begin).lengths)
 
     def best_rest(
         self,
@@ -85,7 +83,7 @@ class Mixture:
     def _prospects(self, normals: Sequence[Normals]) -> list[Prospect]:
         """The run to come, at each place."""
         lengths = self.lengths
-        numbers = [torch.tensor([model.frame.tasks.index(self.task)]) for model in self.models]
+        numbers = [torch.tensor([model.encoder.tasks.index(self.task)]) for model in self.models]
         return [
             Prospect(model, number, lengths, e, self.start)
             for model, number, e in zip(self.models, numbers, normals, strict=True)

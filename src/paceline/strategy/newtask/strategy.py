@@ -14,9 +14,8 @@ import numpy as np
 import torch
 
 from paceline.errors import InputError
-from paceline.model import TraceModel
-from paceline.model.tasks import canonical_axes
-from paceline.model.whereabouts import Whereabouts, located, measure_of, unseen
+from paceline.model import TaskPosterior, TraceModel, measure_of, principal_axes
+from paceline.shapes import shape_of
 from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask import Family, Space
@@ -25,7 +24,6 @@ from paceline.strategy.newtask.ceiling import Ceiling, beyond, ceiling_of
 from paceline.strategy.newtask.mixture import Mixture
 from paceline.strategy.rollback import with_rollback
 from paceline.traces import Objective, Schedule, Trace
-from paceline.traces.shapes import shape_of
 
 APART = 0.05  # of the bounds, that forks keep from each other
 HOW, PLACE = ("universal", "probe", "dynamic"), ("posterior", "point")
@@ -94,7 +92,7 @@ class NewTask(Strategy):
         return self.family.space
 
     def __post_init__(self) -> None:
-        if self.task in self.model.frame.tasks:
+        if self.task in self.model.encoder.tasks:
             raise InputError(
                 f"{self.task!r} is a task of the family, expected a new name: pass another, or run its own schedule"
             )
@@ -116,7 +114,7 @@ class NewTask(Strategy):
 
     def objective(self, objective: Objective) -> Objective:
         """The family's: its model reads nothing else."""
-        return self.model.frame.cutting.objective
+        return self.model.encoder.segmenter.objective
 
     def total_steps(self, goal: Goal) -> int:
         """All forks to the end; a single run may repeat an interval that failed, if only one."""
@@ -141,7 +139,7 @@ class NewTask(Strategy):
                 "link": self.model.link.name,
                 "order": self.family.order,
                 "progress": self.family.progress,
-                "objective": asdict(self.model.frame.cutting.objective),
+                "objective": asdict(self.model.encoder.segmenter.objective),
             },
             **{name: getattr(self, name) for name in plain},
             "thought": asdict(self.thought),
@@ -204,7 +202,7 @@ class NewTask(Strategy):
         reason = f"a probe at {rates}: {share:.0%} of what is uncertain about it is where the task lies"
         return Decision(tuple(proposals), reasons=(reason,), details=self._details(known))
 
-    def _known(self, history: History, intervals: int) -> Whereabouts:
+    def _known(self, history: History, intervals: int) -> TaskPosterior:
         """What the first so many intervals of all forks say about where the task lies."""
         task, measure = self.task, measure_of(self.measure, self.model)
         end = int(self.space.change_points[intervals])
@@ -214,10 +212,12 @@ class NewTask(Strategy):
             if intervals and (cut := until(trace, end)) is not None
         ]
         if not runs:
-            return unseen(self.model, task, measure, self.thought.places, _generator(history, 2))
-        return located(self.model, task, runs, measure, self.thought.places, _generator(history, 3 + intervals))
+            return TaskPosterior.from_prior(self.model, task, measure, self.thought.places, _generator(history, 2))
+        return TaskPosterior.from_runs(
+            self.model, task, runs, measure, self.thought.places, _generator(history, 3 + intervals)
+        )
 
-    def _plan(self, history: History, known: Whereabouts, fork: Fork | None, since: int, number: int = 0) -> "Plan":
+    def _plan(self, history: History, known: TaskPosterior, fork: Fork | None, since: int, number: int = 0) -> "Plan":
         """The best rates from change point `since` on, for the first fork or another."""
         t, generator = self.thought, _generator(history, 20 + since)
         models = (
@@ -237,10 +237,10 @@ class NewTask(Strategy):
             climbs=t.climbs,
             generator=generator,
         )
-        value = float(self.model.frame.to_user(torch.tensor([score], dtype=torch.float64))[0])
+        value = float(self.model.encoder.to_user(torch.tensor([score], dtype=torch.float64))[0])
         return Plan(fork, as_floats(x), score, value)
 
-    def _ceiling(self, known: Whereabouts, fork: Fork | None, k: int) -> Ceiling:
+    def _ceiling(self, known: TaskPosterior, fork: Fork | None, k: int) -> Ceiling:
         """How high interval k may go: a plan that is made once is run as it is."""
         if fork is None or self.how != "dynamic":
             return Ceiling()
@@ -264,28 +264,29 @@ class NewTask(Strategy):
         alpha = first + (last - first) * done / max(self.space.intervals - 1, 1)
         return alpha if fork == 0 else 0.05 + (alpha - 0.05 + 0.9 * fork / self.forks) % 0.9
 
-    def _lies(self, known: Whereabouts) -> str:
+    def _lies(self, known: TaskPosterior) -> str:
         """Where the task lies, in words."""
-        tasks, embedding = self.model.frame.tasks, self.model.posterior.hyper.embedding
+        tasks, embedding = self.model.encoder.tasks, self.model.posterior.hyper.embedding
         gaps = (embedding - known.mean).square().sum(1).sqrt()
         nearest = int(gaps.argmin())
         return f"{known.task} lies {float(gaps[nearest]):.2g} from {tasks[nearest]}, give or take {known.spread:.2g}"
 
-    def _details(self, known: Whereabouts) -> dict[str, Any]:
+    def _details(self, known: TaskPosterior) -> dict[str, Any]:
         """The embedding, and the new task in it, on the principal axes of the known tasks."""
         embedding = self.model.posterior.hyper.embedding.numpy()
-        axes = canonical_axes(embedding)
+        axes = principal_axes(embedding)
         order = known.weights.argsort(descending=True)[:POINTS]
         return rounded(
             {
                 "embedding": [
-                    {"task": task, "at": at} for task, at in zip(self.model.frame.tasks, embedding @ axes, strict=True)
+                    {"task": task, "at": at}
+                    for task, at in zip(self.model.encoder.tasks, embedding @ axes, strict=True)
                 ],
                 "place": {
                     "mean": known.mean.numpy() @ axes,
                     "covariance": axes.T @ known.covariance.numpy() @ axes,
                     "spread": known.spread,
-                    "points": known.places[order].numpy() @ axes,
+                    "points": known.locations[order].numpy() @ axes,
                     "weights": known.weights[order].numpy(),
                 },
             }

@@ -10,9 +10,9 @@ from paceline import Schedule, Trace, TraceModel
 from paceline.errors import InputError
 from paceline.model.kernels import Hyperparameters
 from paceline.model.likelihood import TraceLikelihood
-from paceline.model.paths import Conditioned
+from paceline.model.paths import ConditionedProcess
 from paceline.model.posterior import Posterior, Projection, Sites, solve_sites
-from paceline.model.tasks import canonical
+from paceline.model.task_embedding import on_principal_axes
 from paceline.problems import DrawnFamily
 from paceline.traces import Segment
 from tests import reference
@@ -38,19 +38,19 @@ def solved(model: TraceModel, hyper: Hyperparameters, start: Sites) -> TraceMode
 
     With two latents there can be several solutions, so the ones compared begin alike.
     """
-    inputs = model.frame.inputs(model.segments)
+    inputs = model.encoder.inputs(model.segments)
     prior = Projection.of(hyper, inputs, inputs)
     sites, bound = solve_sites(prior, start, model.likelihood, tolerance=1e-13, most=1000)
-    return replace(model, given=Conditioned.on_nothing(Posterior.of(prior, inputs, sites, bound)))
+    return replace(model, process=ConditionedProcess(Posterior.of(prior, inputs, sites, bound)))
 
 
 def as_one_task(model: TraceModel, segments: list[Segment]) -> TraceModel:
     """The single-task model of some of the intervals, with the hyperparameters and units of another."""
-    frame = replace(model.frame, tasks=())
-    likelihood = TraceLikelihood.of(segments, model.link, frame.scaling)
+    encoder = replace(model.encoder, tasks=())
+    likelihood = TraceLikelihood.of(segments, model.link, encoder.scaling)
     rows = torch.tensor([i for i, s in enumerate(model.segments) if s in segments])
-    law = frame.start_law(segments)
-    alone = replace(model, frame=frame, segments=tuple(segments), likelihood=likelihood, start_law=law)
+    law = encoder.start_distribution(segments)
+    alone = replace(model, encoder=encoder, segments=tuple(segments), likelihood=likelihood, start_distribution=law)
     return solved(
         alone, replace(model.posterior.hyper, embedding=torch.zeros(0, 0).double()), model.posterior.sites.rows(rows)
     )
@@ -58,9 +58,9 @@ def as_one_task(model: TraceModel, segments: list[Segment]) -> TraceModel:
 
 def same_draws(one: TraceModel, other: TraceModel, task: str) -> None:
     """Compare latents and values from the same starts; both are functions of the same normals."""
-    law = one.start_law
-    other = replace(other, start_law=replace(law, tasks=()))
-    one = replace(one, start_law=replace(law, tasks=((law.mean, law.deviation),) * len(one.frame.tasks)))
+    law = one.start_distribution
+    other = replace(other, start_distribution=replace(law, tasks=()))
+    one = replace(one, start_distribution=replace(law, tasks=((law.mean, law.deviation),) * len(one.encoder.tasks)))
     first, second = one.draw(AHEAD, task=task, draws=50), other.draw(AHEAD, draws=50)
     torch.testing.assert_close(first.latents, second.latents, rtol=1e-7, atol=1e-7)
     torch.testing.assert_close(first.values, second.values, rtol=1e-7, atol=1e-7)
@@ -70,13 +70,13 @@ def same_draws(one: TraceModel, other: TraceModel, task: str) -> None:
 def test_without_dimensions_a_task_is_the_single_task_model(link: str) -> None:
     model = TraceModel.fit(family(3, link=link), link=link, tasks=0)
     model = solved(model, model.posterior.hyper, model.posterior.sites)
-    for number, task in enumerate(model.frame.tasks):
+    for number, task in enumerate(model.encoder.tasks):
         own = [s for s in model.segments if s.task == task]
         alone = as_one_task(model, own)
         rows = [i for i, s in enumerate(model.segments) if s.task == task]
         torch.testing.assert_close(model.posterior.row_mean[:, rows], alone.posterior.row_mean, rtol=1e-7, atol=1e-7)
         same_draws(model, alone, task)
-        assert model.start_law.of(number)[0] == pytest.approx(alone.start_law.mean)
+        assert model.start_distribution.of(number)[0] == pytest.approx(alone.start_distribution.mean)
         assert float(model._noise_variance(number)) == pytest.approx(float(alone._noise_variance()), rel=1e-7)
 
 
@@ -88,7 +88,7 @@ def test_equal_embeddings_are_the_single_task_model(link: str) -> None:
     alone = as_one_task(model, list(model.segments))
     torch.testing.assert_close(equal.posterior.row_mean, alone.posterior.row_mean, rtol=1e-7, atol=1e-7)
     assert equal.bound == pytest.approx(alone.bound, rel=1e-9)
-    for task in equal.frame.tasks:
+    for task in equal.encoder.tasks:
         same_draws(equal, alone, task)
 
 
@@ -98,7 +98,7 @@ def test_one_task_alone_is_the_single_task_model() -> None:
     alone = as_one_task(model, list(model.segments))
     model = solved(model, model.posterior.hyper, model.posterior.sites)
     assert model.bound == pytest.approx(alone.bound, rel=1e-9)
-    assert model.start_law.of(0) == pytest.approx(TraceModel.fit(traces).start_law.of(None))
+    assert model.start_distribution.of(0) == pytest.approx(TraceModel.fit(traces).start_distribution.of(None))
     noisy = model.forecast(AHEAD, task="a").draws
     np.testing.assert_allclose(noisy, alone.forecast(AHEAD).draws, rtol=1e-7, atol=1e-7)
 
@@ -107,14 +107,14 @@ def test_the_canonical_frame_does_not_depend_on_the_axes(rng: np.random.Generato
     for tasks, dims in ((2, 1), (5, 2), (3, 3), (2, 3), (10, 2)):
         w = rng.normal(size=(tasks, dims))
         rotation = np.linalg.qr(rng.normal(size=(dims, dims)))[0]
-        shown = canonical(w)
+        shown = on_principal_axes(w)
         gaps = np.linalg.norm(w[:, None] - w[None], axis=-1)
         np.testing.assert_allclose(np.linalg.norm(shown[:, None] - shown[None], axis=-1), gaps, atol=1e-12)
         np.testing.assert_allclose(np.linalg.norm(shown, axis=1), np.linalg.norm(w, axis=1), atol=1e-12)
         used = min(tasks - 1, dims)  # further axes are not determined by the tasks
-        np.testing.assert_allclose(canonical(w @ rotation)[:, :used], shown[:, :used], atol=1e-9)
-        np.testing.assert_allclose(canonical(shown)[:, :used], shown[:, :used], atol=1e-9)
-    assert canonical(np.zeros((3, 0))).shape == (3, 0)
+        np.testing.assert_allclose(on_principal_axes(w @ rotation)[:, :used], shown[:, :used], atol=1e-9)
+        np.testing.assert_allclose(on_principal_axes(shown)[:, :used], shown[:, :used], atol=1e-9)
+    assert on_principal_axes(np.zeros((3, 0))).shape == (3, 0)
 
 
 def test_tasks_that_behave_alike_lie_close() -> None:
@@ -126,7 +126,7 @@ def test_tasks_that_behave_alike_lie_close() -> None:
 def test_ten_tasks_of_one_run_each() -> None:
     model = TraceModel.fit(family(10, count=1), tasks=2)
     assert list(model.task_embedding) == [chr(97 + m) for m in range(10)]
-    assert all(np.isfinite(model.forecast(AHEAD, task=task).draws).all() for task in model.frame.tasks)
+    assert all(np.isfinite(model.forecast(AHEAD, task=task).draws).all() for task in model.encoder.tasks)
 
 
 @pytest.mark.parametrize("dims", [0, 2])
@@ -134,7 +134,7 @@ def test_a_task_comes_later(dims: int) -> None:
     known = [*runs("b", 4), *runs("c", 4, shift=2.0)]
     model = TraceModel.fit(known, tasks=dims, lr=(1e-4, 1e-1))
     more = model.update(runs("a", 2, seed=1, shift=2.0))
-    assert more.frame.tasks == ("b", "c", "a")
+    assert more.encoder.tasks == ("b", "c", "a")
     assert more.posterior.hyper.embedding.shape == (3, dims)
     assert np.isfinite(more.forecast(AHEAD, task="a").draws).all()
     if dims:
@@ -143,7 +143,7 @@ def test_a_task_comes_later(dims: int) -> None:
         cold = TraceModel.fit([*known, *runs("a", 2, seed=1, shift=2.0)], tasks=dims, lr=(1e-4, 1e-1))
         assert more.bound > cold.bound - 2.0  # no worse than a fit from nothing, which takes longer
     again = more.update(runs("a", 1, seed=2, shift=2.0))
-    assert again.frame.tasks == more.frame.tasks
+    assert again.encoder.tasks == more.encoder.tasks
 
 
 def test_a_task_of_which_only_the_location_is_known() -> None:
@@ -151,8 +151,8 @@ def test_a_task_of_which_only_the_location_is_known() -> None:
     twin = model.with_task("twin", model.posterior.hyper.embedding[0])
     one, two = (twin.draw(AHEAD, task=task, draws=20).latents[..., 0] for task in ("a", "twin"))
     assert one.shape == two.shape
-    law = replace(twin.start_law, tasks=((0.2, 0.0),) * 3)
-    twin = replace(twin, start_law=law)
+    law = replace(twin.start_distribution, tasks=((0.2, 0.0),) * 3)
+    twin = replace(twin, start_distribution=law)
     torch.testing.assert_close(
         twin.draw(AHEAD, task="a", draws=20).values, twin.draw(AHEAD, task="twin", draws=20).values
     )
@@ -170,8 +170,8 @@ def test_conditioning_on_a_draw_is_refitting_on_it(link: str) -> None:
     known = model.condition_on(drawn)
     rng = np.random.default_rng(0)
     at = torch.from_numpy(np.column_stack([rng.uniform(size=(6, 2)), np.arange(6) % 2]))
-    look = known.given.repeated(6).look(at)
-    hyper, rows = model.posterior.hyper, model.frame.inputs(model.segments)
+    look = known.process.repeat(6).marginal(at)
+    hyper, rows = model.posterior.hyper, model.encoder.inputs(model.segments)
     z = torch.cat([rows, drawn.inputs, at]).numpy()
     n, d = len(rows), len(drawn.inputs)
     for p in range(model.link.latents):

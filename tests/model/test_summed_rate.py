@@ -8,7 +8,7 @@ import torch
 
 from paceline import Schedule, Trace, TraceModel
 from paceline.model.kernels import Hyperparameters, covariance, covariance_at
-from paceline.model.paths import Conditioned, Normals
+from paceline.model.paths import ConditionedProcess, Normals
 from paceline.model.posterior import Posterior
 from paceline.problems import DrawnFamily, Quadratic
 from paceline.problems.quadratic import QuadraticTraining
@@ -29,13 +29,13 @@ def run(rates: np.ndarray, seed: int) -> Trace:
 def model() -> TraceModel:
     rng = np.random.default_rng(0)
     runs = [run(10 ** rng.uniform(-2, 0, size=3), seed) for seed in range(4)]
-    return TraceModel.fit(runs, intervals=POINTS, link="signed", lr=(1e-2, 1.0), progress=True)
+    return TraceModel.fit(runs, intervals=POINTS, link="signed", lr=(1e-2, 1.0), summed_rate=True)
 
 
 def test_runs_and_draws_have_the_same_summed_rate(model: TraceModel) -> None:
     """S_k = sum of rates times their share of the run, as log10(low + S) between the bounds."""
     trace = run(RATES, 9)
-    read = model.frame.inputs(model.frame.cutting.cut(trace))
+    read = model.encoder.inputs(model.encoder.segmenter.split(trace))
     expected = np.log10((0.01 + np.array([0, 0.3, 0.31]) / 3) / 0.01) / 2
     np.testing.assert_allclose(read[:, 2].numpy(), expected)
     drawn = model.draw(trace.schedule, draws=3)
@@ -74,18 +74,18 @@ def test_two_runs_at_one_value_are_told_apart_by_how_far_they_have_come() -> Non
     assert truth[1][40] > truth[0][40]
     assert truth[1][-1] < truth[0][-1]
     gaps = dict[bool, float]()
-    for progress in (False, True):
-        fitted = TraceModel.fit(runs, intervals=POINTS, link="signed", progress=progress)
+    for summed_rate in (False, True):
+        fitted = TraceModel.fit(runs, intervals=POINTS, link="signed", summed_rate=summed_rate)
         ends = [float(fitted.forecast(schedule, noise=False).quantile(0.5)[-1]) for schedule in schedules]
-        gaps[progress] = np.log(ends[1] / ends[0]) - np.log(truth[1][-1] / truth[0][-1])
+        gaps[summed_rate] = np.log(ends[1] / ends[0]) - np.log(truth[1][-1] / truth[0][-1])
     assert abs(gaps[True]) < abs(gaps[False])
 
 
 def test_an_update_keeps_the_summed_rate(model: TraceModel) -> None:
     more = model.update([run(RATES, 9)])
-    assert more.frame.progress == model.frame.progress
+    assert more.encoder.summed_rate == model.encoder.summed_rate
     np.testing.assert_allclose(
-        [s.summed for s in more.segments[-3:]], [0.0, *(float(np.sum(RATES[: k + 1]) / 3) for k in range(2))]
+        [s.rate_sum for s in more.segments[-3:]], [0.0, *(float(np.sum(RATES[: k + 1]) / 3) for k in range(2))]
     )
 
 
@@ -94,14 +94,14 @@ def test_points_known_before_a_split_count_for_each_part(rng: np.random.Generato
     family = DrawnFamily.of("linear", rng)
     posterior: Posterior = TraceModel.fit([family.run(rng.uniform(size=5), rng) for _ in range(3)]).posterior
     z, values = torch.from_numpy(rng.uniform(size=(6, 2))), torch.from_numpy(rng.normal(size=6))
-    plain = Conditioned.on_nothing(posterior)
+    plain = ConditionedProcess(posterior)
     split = plain
     for i in range(5):
-        plain = plain.look(z[i]).saw(values[i].reshape(1))
-        split = split.repeated(2) if i in (2, 3) else split
+        plain = plain.marginal(z[i]).condition_on(values[i].reshape(1))
+        split = split.repeat(2) if i in (2, 3) else split
         place = z[i].expand(*split.batch, 2)
-        split = split.look(place).saw(values[i].expand(1, *split.batch))
-    one, many = plain.look(z[5]), split.look(z[5])
+        split = split.marginal(place).condition_on(values[i].expand(1, *split.batch))
+    one, many = plain.marginal(z[5]), split.marginal(z[5])
     assert many.mean.shape == (1, 2, 2)
     torch.testing.assert_close(many.mean, one.mean.reshape(1, 1, 1).expand(1, 2, 2))
     torch.testing.assert_close(many.variance, one.variance.reshape(1, 1, 1).expand(1, 2, 2))
@@ -124,4 +124,4 @@ def test_the_covariance_of_draws_is_the_covariance(tasks: int, rng: np.random.Ge
 
 
 def test_shares_add_up(model: TraceModel) -> None:
-    assert sum(model.frame.cutting.share(int(a), int(b)) for a, b in pairwise(POINTS)) == pytest.approx(1.0)
+    assert sum(model.encoder.segmenter.share(int(a), int(b)) for a, b in pairwise(POINTS)) == pytest.approx(1.0)

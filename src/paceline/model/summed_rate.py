@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from paceline.traces import Cutting, Scaling
+from paceline.traces import Scaling, Segmenter
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SummedRate:
     """S = sum over the intervals so far of rate times share of the run; as an input log10(low + S), scaled.
 
     Args:
@@ -30,17 +30,17 @@ class Progress:
     share: float
 
     @classmethod
-    def of(cls, cutting: Cutting, scaling: Scaling) -> "Progress":
+    def of(cls, segmenter: Segmenter, scaling: Scaling) -> "SummedRate":
         """For runs cut and scaled like this."""
-        whole = float(cutting.clock(np.asarray(cutting.clock.steps)))
+        whole = float(segmenter.clock(np.asarray(segmenter.clock.steps)))
         return cls(float(np.log10(scaling.lr_range.low)), scaling.lr_range.decades, scaling.interval / whole)
 
     def after(
-        self, summed: Float[Tensor, "..."], x: Float[Tensor, "..."], length: Float[Tensor, ""]
+        self, rate_sum: Float[Tensor, "..."], x: Float[Tensor, "..."], length: Float[Tensor, ""]
     ) -> Float[Tensor, "..."]:
         """The sum after an interval of some length, in mean intervals, at rate x in [0, 1] of the bounds."""
-        return summed + torch.pow(10.0, self.low + self.decades * x) * (length * self.share)
+        return rate_sum + torch.pow(10.0, self.low + self.decades * x) * (length * self.share)
 
-    def unit(self, summed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    def unit(self, rate_sum: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The sum as an input, about 0 to 1."""
-        return (torch.log10(10.0**self.low + summed) - self.low) / self.decades
+        return (torch.log10(10.0**self.low + rate_sum) - self.low) / self.decades

@@ -2,7 +2,7 @@
 
 p(w | runs) is proportional to p(w) p(runs | w): a measure on w (paper, section 4.4) times what the model, with its
 hyperparameters and the known tasks where they are, says of the new task's runs if it lay at w. The second factor is the
-bound of the fit with the task moved there. The distribution is held as places with weights: some drawn from the
+bound of the fit with the task moved there. The distribution is held as locations with weights: some drawn from the
 measure, then more from a Gaussian around the best so far, all weighted by p(w) p(runs | w) over the density they came
 from.
 """
@@ -21,8 +21,9 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model.linalg import eye, few_threads, lower_solve, tensor, try_cholesky, zeros
+from paceline.model.paths import ConditionedProcess
 from paceline.model.posterior import solved_posterior
-from paceline.model.reading import usable
+from paceline.model.preprocess import usable_segments
 from paceline.model.trace_model import TraceModel
 from paceline.traces import Trace
 
@@ -34,11 +35,11 @@ class Measure(ABC):
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
-        """Places at random."""
+        """Locations at random."""
 
     @abstractmethod
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
-        """Of a place, with its constant: places drawn from several measures are weighed by all of them."""
+        """Of a place, with its constant: locations drawn from several measures are weighed by all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +50,11 @@ class Gaussian(Measure):
     chol: Float[Tensor, "dims dims"]
 
     @classmethod
-    def around(cls, places: Float[Tensor, "n dims"]) -> "Gaussian":
-        """One more like these: their mean and covariance, as wide as so few places ask for."""
-        count, dims = places.shape
-        mean = places.mean(0)
-        scatter = (places - mean).mT @ (places - mean) / max(count - 1, 1)
+    def around(cls, locations: Float[Tensor, "n dims"]) -> "Gaussian":
+        """One more like these: their mean and covariance, as wide as so few locations ask for."""
+        count, dims = locations.shape
+        mean = locations.mean(0)
+        scatter = (locations - mean).mT @ (locations - mean) / max(count - 1, 1)
         covariance = (1 + 1 / count) * scatter + NEAREST**2 * eye(dims)
         return cls.of(mean, covariance)
 
@@ -65,7 +66,7 @@ class Gaussian(Measure):
         return cls(mean, chol)
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "count dims"]:
-        """Places at random."""
+        """Locations at random."""
         return self.mean + torch.randn(count, len(self.mean), dtype=torch.float64, generator=generator) @ self.chol.mT
 
     def log_density(self, w: Float[Tensor, "n dims"]) -> Float[Tensor, "n"]:
@@ -143,32 +144,75 @@ def measure_of(name: str, model: TraceModel) -> Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whereabouts:
-    """What is known about w_new: places, their weights, and the model with the task at each of them.
+class TaskPosterior:
+    """What is known about w_new: locations, their weights, and the model with the task at each of them.
 
     Args:
         task: its name.
-        places: w.
-        weights: of the places; they sum to one.
+        locations: w.
+        weights: of the locations; they sum to one.
         log_density: log p(w) p(runs | w) at each, up to a constant.
         models: one per place, conditioned on the task's runs so far.
     """
 
     task: str
-    places: Float[Tensor, "n dims"]
+    locations: Float[Tensor, "n dims"]
     weights: Float[Tensor, "n"]
     log_density: Float[Tensor, "n"]
     models: tuple[TraceModel, ...]
 
+    @classmethod
+    def from_prior(
+        cls, model: TraceModel, task: str, measure: Measure, count: int, generator: torch.Generator
+    ) -> "TaskPosterior":
+        """What is known before the first run: the measure itself."""
+        locations = measure.draw(count, generator)
+        models = tuple(model.with_task(task, w) for w in locations)
+        weights = torch.full((count,), 1 / count, dtype=torch.float64)
+        return cls(task, locations, weights, measure.log_density(locations), models)
+
+    @classmethod
+    def from_runs(
+        cls,
+        model: TraceModel,
+        task: str,
+        runs: Sequence[Trace],
+        measure: Measure,
+        count: int,
+        generator: torch.Generator,
+        *,
+        rounds: int = 3,
+    ) -> "TaskPosterior":
+        """What the task's runs say about where it lies, from `count` locations in all."""
+        base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
+        inputs = base.encoder.inputs(usable_segments(base.segments, base.link))
+        proposals: list[Measure] = [measure]
+        locations, models = zeros(0, model.posterior.hyper.embedding.shape[1]), list[TraceModel]()
+        weights = log_density = zeros(0)
+        with few_threads():
+            for turn in range(rounds):
+                if turn:
+                    current = cls(task, locations, weights, log_density, tuple(models))
+                    covariance = 1.5 * current.covariance + NEAREST**2 * eye(locations.shape[1])
+                    proposals.append(Gaussian.of(current.mean, covariance))
+                fresh = proposals[-1].draw(max(1, count // rounds), generator)
+                models += [moved(base, inputs, w) for w in fresh]
+                locations = torch.cat([locations, fresh])
+                drawn_from = torch.stack([proposal.log_density(locations) for proposal in proposals]).logsumexp(0)
+                bounds = tensor(np.array([model.bound for model in models]))
+                log_density = bounds + measure.log_density(locations)
+                weights = torch.softmax(log_density - drawn_from, 0)
+        return cls(task, locations, weights, log_density, tuple(models))
+
     @property
     def mean(self) -> Float[Tensor, "dims"]:
         """Expected place."""
-        return self.weights @ self.places
+        return self.weights @ self.locations
 
     @property
     def covariance(self) -> Float[Tensor, "dims dims"]:
         """Of the place."""
-        centred = self.places - self.mean
+        centred = self.locations - self.mean
         return centred.mT @ (self.weights[:, None] * centred)
 
     @property
@@ -188,48 +232,9 @@ class Whereabouts:
         return tuple(self.models[int(i)] for i in chosen)
 
 
-def unseen(model: TraceModel, task: str, measure: Measure, count: int, generator: torch.Generator) -> Whereabouts:
-    """What is known before the first run: the measure itself."""
-    places = measure.draw(count, generator)
-    models = tuple(model.with_task(task, w) for w in places)
-    weights = torch.full((count,), 1 / count, dtype=torch.float64)
-    return Whereabouts(task, places, weights, measure.log_density(places), models)
-
-
-def located(
-    model: TraceModel,
-    task: str,
-    runs: Sequence[Trace],
-    measure: Measure,
-    count: int,
-    generator: torch.Generator,
-    *,
-    rounds: int = 3,
-) -> Whereabouts:
-    """What the task's runs say about where it lies, from `count` places in all."""
-    base = model.with_task(task, measure.draw(32, generator).mean(0)).update(runs, learn=False)
-    inputs = base.frame.inputs(usable(base.segments, base.link))
-    proposals: list[Measure] = [measure]
-    places, models = zeros(0, model.posterior.hyper.embedding.shape[1]), list[TraceModel]()
-    weights = log_density = zeros(0)
-    with few_threads():
-        for turn in range(rounds):
-            if turn:
-                found = Whereabouts(task, places, weights, log_density, tuple(models))
-                proposals.append(Gaussian.of(found.mean, 1.5 * found.covariance + NEAREST**2 * eye(places.shape[1])))
-            fresh = proposals[-1].draw(max(1, count // rounds), generator)
-            models += [moved(base, inputs, w) for w in fresh]
-            places = torch.cat([places, fresh])
-            drawn_from = torch.stack([proposal.log_density(places) for proposal in proposals]).logsumexp(0)
-            bounds = tensor(np.array([model.bound for model in models]))
-            log_density = bounds + measure.log_density(places)
-            weights = torch.softmax(log_density - drawn_from, 0)
-    return Whereabouts(task, places, weights, log_density, tuple(models))
-
-
 def moved(model: TraceModel, inputs: Float[Tensor, "n d"], w: Float[Tensor, "dims"]) -> TraceModel:
     """The model with its last task at w: hyperparameters as they are, beliefs solved anew from the rows it has."""
     now = model.posterior
     hyper = replace(now.hyper, embedding=torch.cat([now.hyper.embedding[:-1], w[None]]))
     posterior = solved_posterior(inputs, model.likelihood, hyper, now.sites, now.inducing)
-    return replace(model, given=type(model.given).on_nothing(posterior))
+    return replace(model, process=ConditionedProcess(posterior))

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.model.frame import Frame
+from paceline.model.encoder import TraceEncoder
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.links import Link
 from paceline.traces import LearningRateRange, Segment, Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FitSettings:
     """What a fit was asked for, so that it can be done again; see `TraceModel.fit`."""
 
     inducing: int
@@ -19,7 +19,7 @@ class Settings:
     lr: "tuple[float, float] | LearningRateRange | None"
     anchor_noise: bool
     random_effect: bool
-    progress: bool = False
+    summed_rate: bool = False
 
     def __post_init__(self) -> None:
         if self.inducing < 1:
@@ -28,7 +28,7 @@ class Settings:
             raise InputError(f"tasks is the dimension of the embedding, at least 0, or None, got {self.task_dims}")
 
 
-def checked(traces: Sequence[Trace]) -> list[Trace]:
+def check_traces(traces: Sequence[Trace]) -> list[Trace]:
     """The traces as a list, or what is wrong with them."""
     if not isinstance(traces, Sequence) or not all(isinstance(trace, Trace) for trace in traces):  # pyright: ignore
         raise InputError(f"expected a list of Trace, got {type(traces).__name__}: put a single trace in a list")
@@ -44,16 +44,18 @@ def checked(traces: Sequence[Trace]) -> list[Trace]:
     return list(traces)
 
 
-def likelihood_of(segments: Sequence[Segment], link: Link, frame: Frame, settings: Settings) -> TraceLikelihood:
+def trace_likelihood(
+    segments: Sequence[Segment], link: Link, encoder: TraceEncoder, settings: FitSettings
+) -> TraceLikelihood:
     """What the intervals say; tasks that share nothing do not share their noise either."""
-    if settings.task_dims > 0 or not frame.tasks:
-        return TraceLikelihood.of(segments, link, frame.scaling, anchor_noise=settings.anchor_noise)
-    group = [frame.tasks.index(s.task) for s in segments]
+    if settings.task_dims > 0 or not encoder.tasks:
+        return TraceLikelihood.of(segments, link, encoder.scaling, anchor_noise=settings.anchor_noise)
+    group = [encoder.tasks.index(s.task) for s in segments]
     return TraceLikelihood.of(
-        segments, link, frame.scaling, anchor_noise=settings.anchor_noise, group=group, groups=len(frame.tasks)
+        segments, link, encoder.scaling, anchor_noise=settings.anchor_noise, group=group, groups=len(encoder.tasks)
     )
 
 
-def usable(segments: Sequence[Segment], link: Link) -> list[Segment]:
+def usable_segments(segments: Sequence[Segment], link: Link) -> list[Segment]:
     """Intervals the trace model is fitted to: those with observations and, for a monotone link, that did not fail."""
     return [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and (link.signed or not s.failed)]

@@ -8,18 +8,18 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from paceline.model.frame import Frame, Past
+from paceline.model.encoder import PastIntervals, TraceEncoder
 from paceline.model.linalg import tensor
 from paceline.model.links import Link
 from paceline.model.posterior import Posterior
 from paceline.model.quadrature import expectation
 
 
-def level_now(
-    frame: Frame,
+def current_level(
+    encoder: TraceEncoder,
     link: Link,
     posterior: Posterior,
-    past: Past,
+    past: PastIntervals,
     noise: Float[Tensor, ""],
     normals: Float[Tensor, "*draws"],
 ) -> Float[Tensor, "*draws"]:
@@ -27,11 +27,11 @@ def level_now(
     last = past.last
     if last is None or last.moments.n == 0:
         return float(past.values[0]) + noise.sqrt() * normals
-    mean, variance = posterior.marginal(frame.inputs([last]))
+    mean, variance = posterior.marginal(encoder.inputs([last]))
     variance = variance + posterior.hyper.nugget[:, None]
-    elapsed = tensor(np.append(0.0, last.elapsed) / frame.scaling.interval)
-    y = tensor(frame.scaling.values(last.start_values[0] + np.append(0.0, last.residuals)))
-    g = link.shape(mean[link.latents - 1], elapsed)
+    elapsed = tensor(np.append(0.0, last.elapsed) / encoder.scaling.interval)
+    y = tensor(encoder.scaling.to_scaled(last.start_values[0] + np.append(0.0, last.residuals)))
+    g = link.curve(mean[link.latents - 1], elapsed)
     amplitude = expectation(link.amplitude, mean[0, 0], variance[0, 0])
     square = expectation(lambda f: link.amplitude(f).square(), mean[0, 0], variance[0, 0])
     spread, d = (square - amplitude.square()).clamp_min(1e-12), g[-1] - g

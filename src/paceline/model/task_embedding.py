@@ -4,7 +4,7 @@ k(z, z') = s^2 k_Y(Y, Y') k_x(x, x') k_w(w, w')   (paper, section 4.1)
 
 The location w of each task is a hyperparameter with a N(0, I) prior; an interval's input carries its task's number, and
 the kernel looks the location up. Only distances enter, so locations are known up to a rotation and reflections:
-`canonical` fixes these for showing. Without dimensions (L = 0) k_w is 1 within a task and 0 between tasks.
+`on_principal_axes` fixes these for showing. Without dimensions (L = 0) k_w is 1 within a task and 0 between tasks.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from paceline.model.linalg import tensor, zeros
 from paceline.model.posterior import ExpectedLogLikelihood, Projection, Sites, solve_sites
 
 
-def canonical(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "tasks dims"]:
+def on_principal_axes(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "tasks dims"]:
     """The same locations on their principal axes, widest first, each axis towards the task farthest out on it.
 
     A rotation and reflections about the origin, where the prior is centred, so all that is known stays the same.
@@ -30,11 +30,11 @@ def canonical(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "
     array([[ 2.,  0.],
            [-1.,  0.]])
     """
-    return embedding @ canonical_axes(embedding) + 0.0
+    return embedding @ principal_axes(embedding) + 0.0
 
 
-def canonical_axes(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "dims dims"]:
-    """The axes of `canonical`, as columns; places of other tasks are shown on the same."""
+def principal_axes(embedding: Float[np.ndarray, "tasks dims"]) -> Float[np.ndarray, "dims dims"]:
+    """The axes of `on_principal_axes`, as columns; places of other tasks are shown on the same."""
     if embedding.size == 0:
         return np.eye(embedding.shape[1])
     centred = embedding - embedding.mean(0)

@@ -10,8 +10,8 @@ import torch
 from paceline import Schedule, Trace, TraceModel
 from paceline.errors import InputError
 from paceline.model.paths import Normals
-from paceline.model.reading import usable
-from paceline.model.whereabouts import NEAREST, Gaussian, Hull, located, measure_of, moved, unseen
+from paceline.model.preprocess import usable_segments
+from paceline.model.task_posterior import NEAREST, Gaussian, Hull, TaskPosterior, measure_of, moved
 from paceline.problems import DrawnFamily
 
 AHEAD = Schedule([1e-2, 3e-3, 2e-2, 1e-3, 5e-3], np.arange(6) * 40)
@@ -43,7 +43,7 @@ def flat() -> TraceModel:
 
 
 def gaps(model: TraceModel, w: torch.Tensor) -> dict[str, float]:
-    return dict(zip(model.frame.tasks, (model.posterior.hyper.embedding - w).norm(dim=1).tolist(), strict=False))
+    return dict(zip(model.encoder.tasks, (model.posterior.hyper.embedding - w).norm(dim=1).tolist(), strict=False))
 
 
 # measures
@@ -114,13 +114,13 @@ def test_measures_go_by_name(model: TraceModel) -> None:
 
 def test_before_the_first_run_it_is_the_measure(model: TraceModel) -> None:
     measure = measure_of("gaussian", model)
-    known = unseen(model, "n", measure, 400, generator())
+    known = TaskPosterior.from_prior(model, "n", measure, 400, generator())
     assert float(known.weights.sum()) == pytest.approx(1.0)
     torch.testing.assert_close(known.mean, measure.mean, atol=0.05, rtol=0)
     width = torch.trace(measure.chol @ measure.chol.mT).sqrt()
     assert known.spread == pytest.approx(float(width), rel=0.1)
-    assert all(place.frame.tasks == (*SHIFTS, "n") for place in known.models[:3])
-    torch.testing.assert_close(known.models[7].posterior.hyper.embedding[-1], known.places[7])
+    assert all(place.encoder.tasks == (*SHIFTS, "n") for place in known.models[:3])
+    torch.testing.assert_close(known.models[7].posterior.hyper.embedding[-1], known.locations[7])
 
 
 @pytest.mark.parametrize(("like", "name"), [("a", "gaussian"), ("c", "hull")])
@@ -129,19 +129,19 @@ def test_a_task_that_behaves_like_a_known_one_lies_near_it_more_surely_as_more_i
 ) -> None:
     (run,) = runs("n", 1, seed=5, shift=SHIFTS[like])
     measure = measure_of(name, model)
-    first = located(model, "n", [run.head(21)], measure, 24, generator())
-    whole = located(model, "n", [run], measure, 24, generator())
+    first = TaskPosterior.from_runs(model, "n", [run.head(21)], measure, 24, generator())
+    whole = TaskPosterior.from_runs(model, "n", [run], measure, 24, generator())
     for known in (first, whole):
         assert float(known.weights.sum()) == pytest.approx(1.0)
-        assert len(known.models) == len(known.places) == 24
+        assert len(known.models) == len(known.locations) == 24
         assert not torch.isnan(known.weights).any()
         own = gaps(model, known.mean)
         assert own[like] < own["c" if like == "a" else "a"]
     if name == "gaussian":
         assert min(own, key=lambda task: own[task]) == like  # in a hull the mean of the corner's places is further in
-        assert whole.spread < first.spread < unseen(model, "n", measure, 24, generator()).spread
+        assert whole.spread < first.spread < TaskPosterior.from_prior(model, "n", measure, 24, generator()).spread
     else:
-        assert torch.isfinite(measure.log_density(whole.places[whole.weights > 0])).all()
+        assert torch.isfinite(measure.log_density(whole.locations[whole.weights > 0])).all()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "hull"])
@@ -155,7 +155,7 @@ def test_the_weights_are_those_of_a_dense_posterior(flat: TraceModel, name: str)
     dense = torch.softmax(torch.tensor(bounds).double() + measure.log_density(grid), 0)
     mean = float(dense @ grid[:, 0])
     deviation = float(dense @ (grid[:, 0] - mean).square()) ** 0.5
-    found = [located(flat, "n", [run], measure, 30, generator(seed)) for seed in range(3)]
+    found = [TaskPosterior.from_runs(flat, "n", [run], measure, 30, generator(seed)) for seed in range(3)]
     means = np.array([float(known.mean[0]) for known in found])
     error = max(means.std(ddof=1) / 3**0.5, 0.02 * deviation)
     assert abs(means.mean() - mean) < 4 * error
@@ -168,7 +168,7 @@ def test_moving_a_task_is_conditioning_with_it_there(model: TraceModel) -> None:
     (run,) = runs("n", 1, seed=5, shift=1.0)
     embedding = model.posterior.hyper.embedding
     base = model.with_task("n", embedding[0]).update([run], learn=False)
-    inputs = base.frame.inputs(usable(base.segments, base.link))
+    inputs = base.encoder.inputs(usable_segments(base.segments, base.link))
     assert moved(base, inputs, embedding[0]).bound == pytest.approx(base.bound, abs=1e-4)
     there = 0.3 * embedding[0] + 0.7 * embedding[2]
     one, other = moved(base, inputs, there), model.with_task("n", there).update([run], learn=False)
@@ -183,14 +183,14 @@ def test_runs_far_outside_the_family_leave_the_known_tasks_where_they_are(model:
     """Values that outgrow the model's units would have it fitted anew, on axes that the places know nothing of."""
     (run,) = runs("n", 1, seed=5, shift=1.0)
     beyond = replace(run, values=run.values + 40 * (run.values - run.values[0]))
-    known = located(model, "n", [beyond], measure_of("gaussian", model), 12, generator())
+    known = TaskPosterior.from_runs(model, "n", [beyond], measure_of("gaussian", model), 12, generator())
     for place in known.models:
         torch.testing.assert_close(place.posterior.hyper.embedding[:-1], model.posterior.hyper.embedding)
     assert not torch.isnan(known.weights).any()
 
 
 def test_models_are_sampled_as_often_as_their_weights_say(model: TraceModel) -> None:
-    known = unseen(model, "n", measure_of("gaussian", model), 4, generator())
+    known = TaskPosterior.from_prior(model, "n", measure_of("gaussian", model), 4, generator())
     likely = torch.tensor([0.0, -2.0, 1.0, -1.0]).double()
     known = replace(known, weights=torch.tensor([0.1, 0.6, 0.3, 0.0]).double(), log_density=likely)
     for seed in range(5):
@@ -198,7 +198,7 @@ def test_models_are_sampled_as_often_as_their_weights_say(model: TraceModel) -> 
         counts = [sum(model is one for model in drawn) for one in known.models]
         assert all(abs(count - 10 * float(w)) < 1 + 1e-9 for count, w in zip(counts, known.weights, strict=True))
     assert known.point() is known.models[2]  # the most probable place, not the one that was drawn too rarely
-    centred = known.places - known.mean
+    centred = known.locations - known.mean
     by_hand = sum(float(w) * float(c @ c) for w, c in zip(known.weights, centred, strict=True)) ** 0.5
     assert known.spread == pytest.approx(by_hand)
 
@@ -206,23 +206,23 @@ def test_models_are_sampled_as_often_as_their_weights_say(model: TraceModel) -> 
 # from where a run stands
 
 
-@pytest.mark.parametrize(("order", "progress"), [(1, False), (2, True)])
-def test_draws_go_on_from_the_run_so_far(order: int, progress: bool) -> None:
+@pytest.mark.parametrize(("order", "summed_rate"), [(1, False), (2, True)])
+def test_draws_go_on_from_the_run_so_far(order: int, summed_rate: bool) -> None:
     """The same normals by `draw` of a schedule and by `draw_new` of its rates; the run so far may be a clone."""
     known = [run for task, shift in SHIFTS.items() for run in runs(task, 2, shift=shift)]
-    model = TraceModel.fit(known, tasks=1, order=order, progress=progress, lr=(1e-4, 1e-1))
+    model = TraceModel.fit(known, tasks=1, order=order, summed_rate=summed_rate, lr=(1e-4, 1e-1))
     (run,) = runs("c", 1, seed=9, shift=2.0)
     parent = run.head(41)
     clone = parent.fork(run.steps[41:61], run.values[41:61], run.schedule)
     for so_far in (parent, clone):
         drawn = model.draw(AHEAD, start=so_far, draws=40, generator=generator())
-        ahead = model.frame.ahead(AHEAD, so_far.last_step)
+        ahead = model.encoder.future(AHEAD, so_far.last_step)
         normals = Normals.of(model.link.latents, 40, len(ahead.lengths), generator())
         number, x, lengths = torch.tensor(2), torch.tensor(ahead.unit_lr), torch.tensor(ahead.lengths)
         draw_new = partial(model.draw_new, x, number, normals, lengths)
         torch.testing.assert_close(draw_new(start=so_far).values, drawn.values)
-        standing = model.stand(number, normals, so_far)
+        standing = model.run_state(number, normals, so_far)
         torch.testing.assert_close(standing.values[0], drawn.values[:, 0])
-        fresh = model.stand(number, normals)
+        fresh = model.run_state(number, normals)
         assert float((fresh.values[0] - standing.values[0]).abs().min()) > 0
         torch.testing.assert_close(draw_new().values[:, 0], fresh.values[0])
