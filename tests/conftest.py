@@ -26,7 +26,7 @@ def rng() -> np.random.Generator:
 
 
 LONGEST = (
-    "test_tuner.py",
+    "test_drive.py",
     "test_ray.py",
     "test_streams.py",
     "test_faults.py",

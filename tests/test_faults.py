@@ -13,9 +13,9 @@ import torch
 from paceline.errors import InputError, JournalError, TrainingError
 from paceline.problems import digits_training
 from paceline.strategy import Dynamic
-from paceline.study import Decided, Study, read_journal
+from paceline.study import Decided, Report, Study, read_journal
 from paceline.tuner import Tuner, tune
-from tests.test_tuner import Interrupt, drive, facts, make
+from tests.tuner.toy_study import Interrupt, drive, facts, make
 
 SETTINGS = {"steps": 80, "lr": (1e-4, 1e-1)}
 
@@ -39,7 +39,7 @@ from paceline.study import Decided, Report
 folder, what = Path(sys.argv[1]), sys.argv[2]
 
 def fill_the_disk(event):
-    if what == "checkpoint" and isinstance(event, Observed) and event.fork == 3:
+    if what == "checkpoint" and isinstance(event, Report) and event.fork == 3:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
     if what == "journal" and isinstance(event, Decided) and event.round == 3:  # ten bytes of the next line still fit
         size = (folder / "journal.jsonl").stat().st_size
@@ -74,7 +74,7 @@ def test_a_full_disk_stops_the_study_and_it_goes_on_later(what: str, message: st
         (lambda: Tuner(lr=(-1e-3, 1e-1), steps=100), "0 < low < high"),
         (lambda: Tuner(lr=(1e-1, 1e-1), steps=100), "two different positive numbers"),
         (lambda: Tuner(lr=(1e-4, float("inf")), steps=100), "bounds must be finite"),
-        (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, strategy=Dynamic.horizon(first=(0.0,) * 8)), "within the bounds"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, strategy=Dynamic.horizon(initial_rates=(0.0,) * 8)), "within the bounds"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(call, message: str) -> None:
@@ -104,13 +104,18 @@ class Faulty:
         self.done = state["done"]
 
 
+def failures(folder: Path) -> list[Report]:
+    events = read_journal(folder / "journal.jsonl")
+    return [event for event in events if isinstance(event, Report) and event.failure is not None]
+
+
 @pytest.mark.parametrize("fault", ["nan", "memory"])
 def test_one_fork_that_fails_from_the_first_step_costs_only_itself(fault: str, tmp_path: Path) -> None:
     result = tune(lambda: Faulty(fault), study=tmp_path, **SETTINGS)
     assert result.value is not None
-    failed = [e for e in read_journal(tmp_path / "journal.jsonl") if isinstance(e, Failed)]
+    failed = failures(tmp_path)
     assert [e.fork for e in failed] == [2]
-    assert result.history.fork(2).failure == failed[0].reason
+    assert result.history.fork(2).failure == failed[0].failure
     assert len(failed[0].steps) <= 1  # it was not run on
 
 
@@ -172,7 +177,7 @@ def test_another_model_on_the_same_study_is_refused_and_nothing_is_lost(tmp_path
         TrainingError, match=r"does not fit the training .*: build the training that the study was begun"
     ):
         tune(lambda: digits_training(width=8), study=tmp_path, **SETTINGS)
-    assert not any(isinstance(e, Failed) for e in read_journal(tmp_path / "journal.jsonl"))
+    assert not failures(tmp_path)
     assert before <= len(read_journal(tmp_path / "journal.jsonl"))
     assert tune(digits_training, study=tmp_path, **SETTINGS).value is not None
 

@@ -19,7 +19,7 @@ from paceline.strategy.baselines.population import changes, kernel, upper_bound
 from paceline.study import Dropped, Event, Interval
 from paceline.tuner import Tuner, tune
 from tests.reference import condition
-from tests.test_tuner import loss
+from tests.tuner.toy_study import loss
 
 BASELINES: dict[str, Strategy] = {
     "pbt": PopulationBasedTraining(forks=4, intervals=8),

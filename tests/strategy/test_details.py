@@ -10,7 +10,7 @@ from paceline.strategy.details import rounded
 from paceline.study import Decided, Interval
 from paceline.study.events import to_json
 from paceline.tuner import Tuner
-from tests.test_tuner import drive, loss, make
+from tests.tuner.toy_study import drive, loss, make
 
 
 @pytest.mark.parametrize("name", ["model", "greedy", "model-5"])

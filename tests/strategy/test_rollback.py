@@ -10,7 +10,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Dynamic
 from paceline.study import Decided, Event, Interval, read_journal
 from paceline.tuner import Tuner, tune
-from tests.test_tuner import Interrupt, facts, loss, make
+from tests.tuner.toy_study import Interrupt, facts, loss, make
 
 
 def fails(p: Interval, cliff: int, limit: float) -> bool:

@@ -220,7 +220,7 @@ def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:
         study = Study.open(tmp_path)  # also while it is being written
     assert study.settings == {"steps": 100}
     assert study.finished is not None
-    assert (len(study.decisions), len(study.intervals), len(study.reports)) == (1, 2, 2)
+    assert (len(study.decisions), len(study.intervals), len(study.reports)) == (1, 3, 3)
 
 
 def test_what_is_no_study_or_a_newer_one_is_refused(tmp_path: Path) -> None:

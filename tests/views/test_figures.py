@@ -13,7 +13,7 @@ from paceline.tuner import Tuner
 from paceline.views.data import read
 from paceline.views.figures import DARK_FOR, FIGURES, costs, style
 from paceline.views.figures.style import DARK, LIGHT
-from tests.test_tuner import drive, make
+from tests.tuner.toy_study import drive, make
 from tests.views.test_data import STUDY
 from tests.views.test_figure_data import GOLDEN, golden
 

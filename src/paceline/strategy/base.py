@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.study import Failure, Interval, Reason, as_reason
+from paceline.study import Failure, Interval, Reason
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
 
 
@@ -151,19 +151,15 @@ class Decision:
         intervals: what to train; none means that the study is over.
         drops: forks that will not go on, each with the reason.
         winner: the fork that won, if the study is over.
-        reasons: why, most important first. A plain sentence is turned into a `Reason`.
+        reasons: why, most important first; a sentence of your own will do in place of a `Reason`.
         details: numbers for views (docs/journal.md).
     """
 
     intervals: tuple[Interval, ...] = ()
-    drops: tuple[tuple[int, Reason], ...] = ()
+    drops: "tuple[tuple[int, Reason | str], ...]" = ()
     winner: int | None = None
-    reasons: tuple[Reason, ...] = ()
+    reasons: "tuple[Reason | str, ...]" = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reasons", tuple(as_reason(reason) for reason in self.reasons))
-        object.__setattr__(self, "drops", tuple((fork, as_reason(reason)) for fork, reason in self.drops))
 
 
 class Strategy(ABC):

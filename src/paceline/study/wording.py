@@ -72,7 +72,8 @@ def _ranking(data: Data) -> str:
 
 def _ends_better(data: Data) -> str:
     factor = f"{data['factor']:.2f} times the rate of fork {data['fork']}"
-    return f"{factor}; it ends better than at {_rate(data['otherwise'])} with {100 * data['probability']:.0f} % probability"
+    probability = f"{100 * data['probability']:.0f} % probability"
+    return f"{factor}; it ends better than at {_rate(data['otherwise'])} with {probability}"
 
 
 def _all_failed(data: Data) -> str:

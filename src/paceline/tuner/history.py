@@ -12,6 +12,7 @@ from paceline.study import (
     ForkTraces,
     Interval,
     StudyState,
+    as_reason,
 )
 
 FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at the end of a run
@@ -63,7 +64,7 @@ class HistoryView:
 
 def consequences(history: History, decision: Decision, step: int) -> list[Event]:
     """The events that follow from a decision, in order."""
-    events: list[Event] = [Dropped(fork, step, reason) for fork, reason in decision.drops]
+    events: list[Event] = [Dropped(fork, step, as_reason(reason)) for fork, reason in decision.drops]
     events += decision.intervals
     if not decision.intervals:
         events.append(_finished(history, decision.winner))

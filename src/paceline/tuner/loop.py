@@ -24,6 +24,7 @@ from paceline.study import (
     Study,
     StudyState,
     as_failure,
+    as_reason,
     digest,
     read_settings,
     write_known,
@@ -208,7 +209,8 @@ class Tuner:
             decision = self.strategy.propose(history)
         step = decision.intervals[0].start if decision.intervals else self.goal.steps
         details = {**decision.details, "proposals": len(decision.intervals)}
-        self._record(Decided(history.round + 1, step, decision.reasons, details, lap.seconds))
+        reasons = tuple(map(as_reason, decision.reasons))
+        self._record(Decided(history.round + 1, step, reasons, details, lap.seconds))
         for event in consequences(history, decision, step):
             self._record(event)
 

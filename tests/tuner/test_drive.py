@@ -1,0 +1,196 @@
+"""Studies driven by a runner: real trainings, kills at any place, and trainings that fail."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from paceline.errors import InputError, TrainingError
+from paceline.problems import digits_training
+from paceline.runner import Local
+from paceline.study import Decided, Report, Study, read_journal
+from paceline.tuner import tune
+from tests.tuner.toy_study import Interrupt, facts, make
+
+
+def test_tune_trains_and_returns_weights_that_give_the_value(tmp_path: Path) -> None:
+    result = tune(digits_training, steps=200, lr=(1e-4, 1e-1), cost=1.5, study=tmp_path)
+    assert result.value is not None
+    assert result.value < 0.5
+    training = digits_training()
+    training.model.load_state_dict(result.weights())
+    assert training.evaluate is not None
+    with torch.no_grad():
+        assert training.evaluate(training.model.eval()) == pytest.approx(result.value, abs=1e-9)
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1
+    assert Study.open(tmp_path).finished is not None
+    assert set(result.seconds) == {"training", "decide", "journal", "checkpoint"}
+    assert all(seconds > 0 for seconds in result.seconds.values())
+    assert result.seconds["decide"] >= sum(d.seconds for d in Study.open(tmp_path).decisions)
+
+
+SMALL = partial(digits_training, width=16, every=5)  # most of the time goes into validation losses
+
+
+def test_interrupted_anywhere_it_ends_bit_for_bit_the_same_and_disk_stays_bounded(tmp_path: Path) -> None:
+    settings = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3}
+    whole = tune(SMALL, study=tmp_path / "whole", **settings)
+    count, most = 0, 0
+
+    def stop_at(limit: int):
+        seen = 0
+
+        def hook(event) -> None:
+            nonlocal seen, most
+            seen += 1
+            folder = tmp_path / "again" / "checkpoints"
+            most = max(most, len(list(folder.glob("*"))) if folder.exists() else 0)
+            if seen == limit:
+                raise Interrupt
+
+        return hook
+
+    limits = iter([3, 1, 5, 2, 8, 1, 4, 13, 6, 2, 9, 7])
+    while True:
+        count += 1
+        try:
+            again = tune(SMALL, study=tmp_path / "again", on_event=stop_at(next(limits, 10**9)), **settings)
+            break
+        except Interrupt:
+            continue
+    assert count > 5
+    assert facts(tmp_path / "again") == facts(tmp_path / "whole")
+    for name, tensor in whole.weights().items():
+        assert bool((again.weights()[name] == tensor).all())
+    assert most <= 8 + 1
+
+
+def test_stopped_once_after_any_report_it_goes_on(tmp_path: Path) -> None:
+    settings = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3}
+    tune(SMALL, study=tmp_path / "whole", **settings)
+    whole = facts(tmp_path / "whole")
+    reports = sum(isinstance(e, Report) for e in read_journal(tmp_path / "whole" / "journal.jsonl"))
+    for limit in range(1, reports, 2):
+        seen = 0
+
+        def stop(event) -> None:
+            nonlocal seen
+            seen += isinstance(event, Report)
+            if seen == limit and isinstance(event, Report):
+                raise Interrupt
+
+        with pytest.raises(Interrupt):
+            tune(SMALL, study=tmp_path / str(limit), on_event=stop, **settings)
+        tune(SMALL, study=tmp_path / str(limit), **settings)
+        assert facts(tmp_path / str(limit)) == whole
+
+
+class Broken:
+    """A training that raises at large rates."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.done, self.raised = what, 0, False
+
+    def advance(self, schedule, stop):
+        if self.what == "nan at first":
+            yield 0, float("nan")
+        while self.done < stop:
+            self.done += 1
+            if self.what == "once" and not self.raised:
+                self.raised = True
+                raise RuntimeError("a passing fault")
+            if self.what == "always" or (self.what == "large" and schedule.multipliers[-1] > 0.01):
+                raise MemoryError("out of memory")
+            if self.what == "silent":
+                continue
+            yield (
+                self.done,
+                float("nan") if "nan" in self.what else 1.0 / self.done + abs(np.log10(schedule(0) / 0.003)),
+            )
+
+    def state_dict(self):
+        return {"done": self.done}
+
+    def load_state_dict(self, state) -> None:
+        self.done = state["done"]
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+@pytest.mark.parametrize("what", ["once", "large"])
+def test_a_fork_that_breaks_is_data(what: str) -> None:
+    result = tune(lambda: Broken(what), steps=100, lr=(1e-4, 1e-1), cost=1.5)
+    assert result.value is not None
+    assert any(fork.failure for fork in result.history.forks)
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+@pytest.mark.parametrize(
+    ("make_training", "message"),
+    [
+        (lambda: Broken("always"), "every fork failed.*MemoryError: out of memory.*pass study= to keep"),
+        (lambda: Broken("nan"), "every fork failed.*is not finite"),
+        (lambda: Broken("silent"), "every fork failed.*yielded nothing up to step"),
+        (
+            lambda: Broken("always"),
+            r"raised an error at every rate: fix it.*\(test_drive.py, line \d+\)",
+        ),
+        (lambda: Broken("nan"), "lower the upper bound of the rate"),
+        (lambda: Broken("nan at first"), "before any update, is not finite: check what the training reports"),
+        (lambda: 17, "must return a Training.*got int"),
+        (lambda x: x, "missing 1 required positional argument: 'x'; it is called with nothing"),
+        (lambda: 1 / 0, "factory raised ZeroDivisionError"),
+    ],
+)
+def test_trainings_that_cannot_work_say_why(make_training, message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        tune(make_training, steps=100, lr=(1e-4, 1e-1), cost=1.5)
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+def test_a_study_that_failed_says_that_it_is_not_run_again(tmp_path: Path) -> None:
+    for what, message in (("always", "are kept in"), ("large", "that was before, and .* is not run again")):
+        with pytest.raises(TrainingError, match=f"out of memory.*{message}"):
+            tune(lambda what=what: Broken(what), steps=100, lr=(1e-4, 1e-1), cost=1.5, study=tmp_path / "study")
+
+
+def test_a_file_in_the_way_of_a_study_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for study in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="where a file is in the way: choose another path"):
+            make("horizon", study=study)
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
+    def stop(event) -> None:
+        if isinstance(event, Decided) and event.round == 2:
+            raise Interrupt
+
+    with pytest.raises(Interrupt):
+        tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path, on_event=stop)
+    for path in (tmp_path / "checkpoints").iterdir():
+        path.unlink()
+    with pytest.raises(TrainingError, match=r"checkpoint .* is missing: restore it from a copy"):
+        tune(digits_training, steps=80, lr=(1e-4, 1e-1), study=tmp_path)
+
+
+def test_a_study_whose_checkpoints_are_in_a_storage_is_continued_by_the_runner_that_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "storage.json").write_text('{"storage": "s3://bucket", "folder": "x"}')
+    with pytest.raises(InputError, match="keeps its checkpoints in a storage"):
+        tune(digits_training, steps=60, lr=(1e-3, 1e-1), study=tmp_path / "s")
+
+
+def test_a_runner_is_closed_before_its_folder_goes() -> None:
+    class Slow(Local):
+        def close(self) -> None:
+            closed.append(folder[0].exists())
+
+        def run(self, intervals):
+            folder.append(self.checkpoints.folder)
+            yield from super().run(intervals)
+
+    folder, closed = [], []
+    tune(digits_training, steps=60, lr=(1e-3, 1e-1), runner=Slow)
+    assert closed[0]

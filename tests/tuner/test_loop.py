@@ -1,0 +1,224 @@
+"""Ask and tell by hand, and going on after an interruption anywhere."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paceline.errors import InputError, JournalError
+from paceline.strategy import Dynamic
+from paceline.study import Decided, Finished, Interval
+from paceline.tuner import Tuner
+from tests.tuner.toy_study import STRATEGIES, drive, facts, loss, make
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_every_strategy_ends_within_its_cost_with_a_winner(name: str) -> None:
+    events = []
+    tuner = drive(make(name, on_event=events.append))
+    spent = sum(e.stop - e.start for e in events if isinstance(e, Interval))
+    assert spent <= tuner.total_steps
+    result = tuner.result
+    assert result.schedule is not None
+    assert result.schedule.steps == 400
+    assert isinstance(events[-1], Finished)
+    assert result.value is not None
+    assert result.value < 2.0
+    decisions = [e for e in events if isinstance(e, Decided)]
+    assert all(d.reasons for d in decisions)
+
+
+def test_horizon_finds_the_rate_and_costs_what_it_says() -> None:
+    tuner = drive(make("horizon"))
+    assert tuner.total_steps <= 2.3 * 400
+    schedule = tuner.result.schedule
+    assert schedule is not None
+    assert 0.003 < schedule.multipliers[-1] < 0.1
+
+
+@pytest.mark.parametrize("cost", [1.1, 1.3, 1.5, 1.7, 2.0, 2.3, 2.6, 3.0, 3.2, 4.0, 5.5])
+def test_any_cost_is_kept(cost: float) -> None:
+    strategy = Dynamic.horizon(cost=cost)
+    for steps in (400, 1000, 1237):
+        tuner = Tuner(lr=(1e-4, 1e-1), steps=steps, strategy=strategy)
+        assert tuner.total_steps <= cost * steps
+
+
+def test_no_plan_takes_more_steps_than_its_cost() -> None:
+    for cost in np.linspace(1.2, 8.0, 137):
+        plan = Dynamic.horizon(cost=float(cost)).plan
+        for steps in (*range(40, 120, 7), 403, 1237, 4999):
+            assert steps <= plan.total_steps(steps) <= cost * steps
+
+
+@pytest.mark.parametrize("name", ["horizon", "greedy", "pb2"])
+def test_reports_in_any_order_give_the_same_decisions(name: str) -> None:
+    def run(reverse: bool) -> list[dict]:
+        tuner = make(name)
+        while (intervals := tuner.ask()) is not None:
+            for p in reversed(intervals) if reverse else intervals:
+                tuner.tell(p, *loss(p))
+        return [fork.schedule.to_json() for fork in tuner.history.forks]
+
+    assert run(reverse=False) == run(reverse=True)
+
+
+def cuts(lines: list[bytes]) -> list[int]:
+    """Every line but those in the midst of lines of their kind, where a study stands as it does one line further."""
+    kinds = [json.loads(line)["event"] for line in lines]
+    return [i for i in range(1, len(lines)) if len(set(kinds[i - 1 : i + 2])) > 1]
+
+
+# the loop is the same for all: with a model, which is slow, some of the lines, of each kind in one round or another
+@pytest.mark.parametrize(
+    ("name", "every"), [("horizon", 1), ("model", 3), ("keep-each", 2), ("pb2", 1), ("autolrs", 1)]
+)
+def test_cut_after_any_line_a_study_goes_on_with_the_same_decisions(name: str, every: int, tmp_path: Path) -> None:
+    drive(make(name, study=tmp_path / "whole")).close()
+    whole = facts(tmp_path / "whole")
+    lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    for cut in cuts(lines)[::every]:
+        folder = tmp_path / f"cut{cut}"
+        folder.mkdir()
+        shutil.copy(tmp_path / "whole" / "study.json", folder)
+        torn = lines[cut][: len(lines[cut]) // 2]
+        (folder / "journal.jsonl").write_bytes(b"".join(lines[:cut]) + torn)
+        drive(make(name, study=folder)).close()
+        assert facts(folder) == whole, cut
+
+
+def test_ask_waits_and_a_finished_study_stays_finished(tmp_path: Path) -> None:
+    tuner = make("horizon", study=tmp_path)
+    first = tuner.ask()
+    assert first
+    assert tuner.ask() == []
+    with pytest.raises(InputError, match="8 intervals are open"):
+        tuner.result  # noqa: B018
+    for p in first:
+        tuner.tell(p, *loss(p))
+    value = drive(tuner).result.value
+    tuner.close()
+    again = make("horizon", study=tmp_path)
+    assert again.ask() is None
+    assert again.result.value == value
+    again.close()
+
+
+def test_other_settings_on_the_same_folder_are_refused(tmp_path: Path) -> None:
+    make("horizon", study=tmp_path).close()
+    with pytest.raises(
+        InputError,
+        match=r"other settings \(strategy, total_steps\): pass the same ones.* it, total_steps \d+ and not total_steps",
+    ):
+        make("greedy", study=tmp_path)
+    with pytest.raises(
+        InputError, match=r"continue it, steps 400, total_steps \d+ and not steps 500, total_steps \d+, or choose"
+    ):
+        Tuner(lr=(1e-4, 1e-1), steps=500, study=tmp_path)
+    make("horizon", study=tmp_path).close()
+
+
+def test_a_decision_that_was_edited_is_noticed(tmp_path: Path) -> None:
+    drive(make("horizon", study=tmp_path), most=8).close()
+    path = tmp_path / "journal.jsonl"
+    lines = path.read_text().splitlines()
+    last = max(i for i, line in enumerate(lines) if '"event":"proposed"' in line)
+    path.write_text("\n".join([*lines[: last - 1], lines[last - 1].replace('"fork":', '"fork":9')]) + "\n")
+    with pytest.raises(JournalError, match="was edited, restore it"):
+        make("horizon", study=tmp_path)
+
+
+def test_failed_forks_are_never_cloned_and_the_study_goes_on() -> None:
+    events = []
+    tuner = make("horizon-5", on_event=events.append)
+    while (intervals := tuner.ask()) is not None:
+        for p in intervals:
+            steps, values = loss(p)
+            if p.schedule.multipliers[-1] > 0.02:
+                values["averaged"][-1] = float("nan")
+            tuner.tell(p, steps, values)
+    failed = {f.id for f in tuner.history.forks if f.failure}
+    assert failed
+    assert not {e.parent for e in events if isinstance(e, Interval)} & failed
+    assert tuner.result.fork not in failed
+
+
+@pytest.mark.parametrize("name", ["horizon", "greedy", "grid", "pbt", "autolrs"])
+def test_when_every_fork_fails_the_study_ends_with_advice(name: str) -> None:
+    tuner = make(name)
+    while (intervals := tuner.ask()) is not None:
+        for p in intervals:
+            tuner.fail(p, "out of memory")
+    assert tuner.result.schedule is None
+    assert "every" in tuner.result.advice
+
+
+@pytest.mark.parametrize("values", [lambda t: 1.0, lambda t: 1.0 + 0.01 * t, lambda t: -5.0 + 0.001 * t])
+def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
+    for name in ("horizon", "greedy"):
+        tuner = make(name)
+        while (intervals := tuner.ask()) is not None:
+            for p in intervals:
+                steps = list(range(p.start + 5, p.stop + 1, 5))
+                tuner.tell(p, steps, {"raw": [values(t) for t in steps], "averaged": [values(t) for t in steps]})
+        assert tuner.result.value is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Tuner(lr=(1e-1, 1e-4), steps=100), "swap them"),
+        (lambda: Tuner(lr=(0.0, 1e-4), steps=100), "0 < low < high"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=20), "20 steps are too few for rungs.*train for 40 steps or more"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=0), "at least 1, got 0"),
+        (lambda: Dynamic.horizon(forks=0), "forks must be at least 1, got 0"),
+        (lambda: Dynamic.greedy(forks=0), "forks must be at least 1, got 0"),
+        (lambda: Dynamic.horizon(cost=0.5), "costs at least 1.1 runs, got 0.5"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=400, cost=float("inf")), "finite number of runs, got inf"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=19, cost=1), "at least 20, got 19"),
+        (lambda: Dynamic.horizon(initial_rates=(0.1,)), "8 rates, one per fork, got 1"),
+        (lambda: Dynamic.greedy(link="cubic"), "unknown link 'cubic': use one of linear"),
+        (lambda: Dynamic.greedy(order=4), "order 1, 2 or 3"),
+        (lambda: Dynamic.greedy(intervals=0), "intervals must be at least 1, got 0"),
+        (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, seed=-1), "seed must not be negative, got -1"),
+    ],
+)
+def test_bad_settings_say_what_to_do(call, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("steps", "values", "message"),
+    [
+        ([], [], "reported nothing between steps 0 and 10"),
+        ([5, 5], [1.0, 1.0], r"must increase within \(0, 10\]"),
+        ([5, 11], [1.0, 1.0], r"must increase within \(0, 10\]"),
+        ([5, 10], [1.0], "one value per step"),
+        ([5], {"mean": [1.0]}, "one value per step"),
+    ],
+)
+def test_bad_reports_say_what_to_do(steps, values, message: str) -> None:
+    tuner = make("horizon")
+    intervals = tuner.ask()
+    assert intervals
+    with pytest.raises(InputError, match=message):
+        tuner.tell(intervals[0], steps, values)
+    tuner.tell(intervals[0], *loss(intervals[0]))
+    with pytest.raises(InputError, match="no open interval like this"):
+        tuner.tell(intervals[0], *loss(intervals[0]))
+
+
+def test_a_failure_reported_twice_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    tuner = make("horizon", study=tmp_path)
+    intervals = tuner.ask()
+    assert intervals
+    tuner.fail(intervals[0], "out of memory")
+    with pytest.raises(InputError, match="no open interval like this"):
+        tuner.fail(intervals[0], "out of memory")
+    tuner.close()
+    again = drive(make("horizon", study=tmp_path))
+    assert again.result.fork is not None
+    again.close()
