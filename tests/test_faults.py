@@ -74,7 +74,10 @@ def test_a_full_disk_stops_the_study_and_it_goes_on_later(what: str, message: st
         (lambda: Tuner(lr=(-1e-3, 1e-1), steps=100), "0 < low < high"),
         (lambda: Tuner(lr=(1e-1, 1e-1), steps=100), "two different positive numbers"),
         (lambda: Tuner(lr=(1e-4, float("inf")), steps=100), "bounds must be finite"),
-        (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, strategy=Dynamic.horizon(initial_rates=(0.0,) * 8)), "within the bounds"),
+        (
+            lambda: Tuner(lr=(1e-4, 1e-1), steps=100, strategy=Dynamic.horizon(initial_rates=(0.0,) * 8)),
+            "within the bounds",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(call, message: str) -> None:

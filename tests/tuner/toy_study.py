@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from paceline.shapes import Cosine, Linear
 from paceline.strategy import (
     AutoLRS,
     ByModel,
@@ -15,7 +16,6 @@ from paceline.strategy import (
     Strategy,
 )
 from paceline.study import Dropped, Finished, Interval, Report, read_journal
-from paceline.shapes import Cosine, Linear
 from paceline.tuner import Tuner
 
 STRATEGIES: dict[str, Strategy] = {

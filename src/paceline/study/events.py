@@ -177,7 +177,7 @@ def from_json(data: dict[str, Any]) -> Event:
     return cls(**arguments)
 
 
-def _read_values(columns: dict[str, list[float | None]]) -> Values:
+def _read_values(columns: Any) -> Values:
     return {
         weights: tuple(math.nan if value is None else float(value) for value in column)
         for weights, column in columns.items()

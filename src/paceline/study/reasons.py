@@ -5,12 +5,11 @@ Programs compare kinds and numbers. `paceline.study.wording` is the one place th
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 from paceline.errors import InputError
 
-FailureKind = Literal["diverged", "not finite", "raised", "lost", "out of memory", "no space"]
-FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
+FAILURE_KINDS = ("diverged", "not finite", "raised", "lost", "out of memory", "no space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Failure:
         error: the exception itself, while the process that caught it lives; not kept in the journal.
     """
 
-    kind: FailureKind
+    kind: str
     message: str = ""
     place: str = ""
     step: int | None = None
