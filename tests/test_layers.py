@@ -9,16 +9,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "paceline"
 MAY_IMPORT = {
     "errors": set(),
     "files": set(),
-<<<<<<< HEAD
     "shapes": {"errors"},
     "traces": {"errors", "shapes"},
     "model": {"errors", "shapes", "traces"},
-    "strategy": {"errors", "shapes", "traces", "model"},
-=======
-    "traces": {"errors"},
-    "model": {"errors", "traces"},
-    "strategy": {"errors", "traces", "model", "study"},
->>>>>>> 0cedb98 (Tests of the study package: events, reasons, wording, state, format 1)
+    "strategy": {"errors", "shapes", "traces", "model", "study"},
     "training": {"errors", "files", "traces"},
     "runner": {"errors", "files", "traces", "study", "training"},
     "study": {"errors", "files", "traces"},
