@@ -22,7 +22,7 @@ from benchmarks._multi_power import Curve
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS
 from paceline import Objective, Trace, TraceModel
-from paceline.model import Forecast, LawModel
+from paceline.model import Forecast, Forecaster, LawModel
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")
 PUBLISHED = (0.00376, 0.00409)
@@ -48,7 +48,7 @@ def fit(curves: list[Trace], link: str, order: int, clock: str) -> TraceModel:
     return TraceModel.fit(curves, intervals=points(clock), clock=clock, link=link, order=order)
 
 
-def ahead(model: TraceModel | LawModel, curve: Trace) -> Forecast:
+def ahead(model: Forecaster, curve: Trace) -> Forecast:
     """The curve from its first row on."""
     return model.forecast(curve.schedule, curve.steps[1:], start=curve.head(1))
 
@@ -124,7 +124,7 @@ def main() -> None:
     print(machine())
     curves = llm_traces()
     fitted, held_out = [curves[name] for name in FITTED], [c for name, c in curves.items() if name not in FITTED]
-    law = TraceModel.fit(fitted, mean="law")
+    law = LawModel.fit(fitted)
     forecasts = [ahead(law, curve) for curve in held_out]
     ours = [errors(forecast, curve) for forecast, curve in zip(forecasts, held_out, strict=True)]
     alone = [errors(law.forecast(c.schedule, c.steps[1:]), c) for c in held_out]

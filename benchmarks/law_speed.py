@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks._report import machine, print_results, result, table
-from paceline import Schedule, Trace, TraceModel
+from paceline import Schedule, Trace
 from paceline.model import LawModel
 from paceline.problems import Quadratic
 from paceline.shapes import WarmupStableDecay
@@ -45,7 +45,7 @@ def seconds(action: Callable[[], object], repeats: int) -> float:
 
 
 def fitted(traces: list[Trace]) -> LawModel:
-    return TraceModel.fit(traces, mean="law")
+    return LawModel.fit(traces)
 
 
 def main() -> None:

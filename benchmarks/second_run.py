@@ -17,7 +17,8 @@ from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean
 from benchmarks.horizon import tuned
-from paceline import Schedule, TraceModel
+from paceline import Schedule
+from paceline.model import LawModel
 from paceline.strategy import Dynamic, History
 
 FAMILIES = ("shape", "multipliers", "free")
@@ -42,7 +43,7 @@ def run(key: Key) -> dict[str, Any]:
 def planned(history: History) -> dict[str, tuple[Schedule, float, float]]:
     """A plan of each family from what all forks of a study observed, and its 90 % band at the end."""
     goal = history.goal
-    model = TraceModel.fit([fork.raw for fork in history.forks if fork.raw is not None], mean="law")
+    model = LawModel.fit([fork.raw for fork in history.forks if fork.raw is not None])
     bounds = (goal.lr_range.low, goal.lr_range.high)
     plans = {family: model.plan(steps=goal.steps, lr=bounds, family=family) for family in FAMILIES}
     return {name: (p.schedule, *(float(end[-1]) for end in p.forecast.band(0.9))) for name, p in plans.items()}

@@ -1,6 +1,6 @@
 """From logs of old runs to a schedule for the next one: read, fit the law, plan, and say what is expected.
 
-The plan is `TraceModel.fit(traces, mean="law").plan(...)` with bounds and length taken from the runs where they are not
+The plan is `LawModel.fit(traces).plan(...)` with bounds and length taken from the runs where they are not
 given. Beside it stand the usual schedules at the peak that the same law likes best, and how the recorded runs ended.
 """
 
@@ -18,7 +18,6 @@ from paceline.model import (
     Forecast,
     LawModel,
     PlannedSchedule,
-    TraceModel,
     highest_stable_rate,
     shortest_warmup,
     stable_range,
@@ -87,7 +86,7 @@ def plan_from(
     seen = sum(int(is_sound(trace.values).sum()) for trace in traces)
     if seen < FEWEST:
         raise InputError(f"expected at least {FEWEST} observations to plan from, got {seen}: log values more often")
-    model = TraceModel.fit(traces, mean="law")
+    model = LawModel.fit(traces)
     length = steps if steps is not None else max(max(t.last_step, t.schedule.steps) for t in traces)
     bounds = asked or _bounds(read_in, family)
     planned = model.plan(

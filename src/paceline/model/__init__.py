@@ -7,6 +7,7 @@ import from here.
 from paceline.model.encoder import TraceEncoder, segmenter_for
 from paceline.model.failure import FailureModel
 from paceline.model.forecast import Forecast
+from paceline.model.forecaster import Forecaster
 from paceline.model.law import LawModel, PlannedSchedule, highest_stable_rate, shortest_warmup, stable_range
 from paceline.model.linalg import few_threads, lower_solve, normal_quantile, tensor
 from paceline.model.links import LINKS, Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed, link_of
@@ -23,6 +24,7 @@ __all__ = [
     "Exponential",
     "FailureModel",
     "Forecast",
+    "Forecaster",
     "Hyperbolic",
     "LawModel",
     "Linear",

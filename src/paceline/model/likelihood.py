@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from paceline.model.linalg import eye, solve, tensor, zeros
-from paceline.model.links import Linear, Link
+from paceline.model.links import Link
 from paceline.model.quadrature import hermite
 from paceline.traces import Scaling, Segment
 
@@ -73,7 +73,7 @@ class TraceLikelihood:
         units = scaling.scale ** np.array([0, 1, 0, 2, 1, 0]) * scaling.interval ** np.array([0, 0, 1, 0, 1, 2])
         n, r, t, rr, rt, tt = tensor(sums.reshape(-1, 6) / units).unbind(-1)
         share = 1 / (n + 1) if anchor_noise else torch.zeros_like(n)
-        if isinstance(link, Linear):
+        if link.linear_in_time:
             cross, gram = (rt - share * r * t)[:, None], (tt - share * t * t)[:, None]
         else:
             g, rg, gg = _tabulate(segments, link, scaling)

@@ -28,6 +28,7 @@ class Link(ABC):
     name: ClassVar[str]
     latents: ClassVar[int] = 2
     signed: ClassVar[bool] = False
+    linear_in_time: ClassVar[bool] = False  # curve(f, t) = t: sums over an interval are then known without a table
 
     @abstractmethod
     def curve(self, f: Float[Tensor, "..."], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -53,6 +54,7 @@ class Linear(Link):
 
     name: ClassVar[str] = "linear"
     latents: ClassVar[int] = 1
+    linear_in_time: ClassVar[bool] = True
 
     def curve(self, f: Tensor, elapsed: Tensor) -> Tensor:
         return elapsed

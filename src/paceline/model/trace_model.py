@@ -8,7 +8,7 @@ and `posterior` fit, `paths` and `quantiles` predict.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import torch
@@ -20,8 +20,7 @@ from paceline.model.current_level import current_level
 from paceline.model.encoder import FutureIntervals, Intervals, StartDistribution, TraceEncoder, segmenter_for
 from paceline.model.failure import FailureModel, failed_intervals
 from paceline.model.forecast import Forecast, steps_ahead
-from paceline.model.kernels import Hyperparameters, covariance
-from paceline.model.law import LawModel
+from paceline.model.kernels import Hyperparameters
 from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
@@ -32,6 +31,9 @@ from paceline.model.quantiles import increment_quantile
 from paceline.model.summed_rate import SummedRate
 from paceline.model.task_embedding import location, on_principal_axes, placed, with_location
 from paceline.traces import ClockName, LearningRateRange, Scaling, Schedule, Segment, Segmenter, Trace
+
+if TYPE_CHECKING:
+    from paceline.model.law import LawModel
 
 MANY = 1_000  # intervals above which hyperparameters are first learnt from a part of them
 
@@ -79,7 +81,7 @@ class TraceModel:
 
     @overload
     @classmethod
-    def fit(cls, traces: Sequence[Trace], *, mean: Literal["law"], tasks: int | None = None) -> LawModel: ...
+    def fit(cls, traces: Sequence[Trace], *, mean: Literal["law"], tasks: int | None = None) -> "LawModel": ...
 
     @classmethod
     def fit(
@@ -103,8 +105,9 @@ class TraceModel:
 
         Args:
             traces: recorded runs; a fork counts only what it observed itself, so pass its parent too.
-            mean: "constant", the paper's model of the next interval; or "law", which forecasts whole runs under other
-                schedules and plans with them. The law takes no other setting than `tasks`.
+            mean: "constant" fits the paper's model of the next interval and returns a `TraceModel`. "law" is short for
+                `LawModel.fit(traces, tasks=tasks)`: it returns a `LawModel`, which forecasts and plans whole runs and
+                takes no setting but `tasks`.
             intervals: how many equal intervals, or the change points themselves; by default each run is cut where its
                 own schedule changes, and into twenty equal intervals where it does not.
             clock: "step", or "log" for a clock that starts at 1 % of the run.
@@ -119,11 +122,13 @@ class TraceModel:
             summed_rate: let the next increment depend on the summed rate so far, too.
             watch: called with the bound after each evaluation of the hyperparameters.
         """
-        traces = check_traces(traces)
         if mean == "law":
-            return fit_law(traces, tasks)
+            from paceline.model.law import LawModel  # it fits trace models itself, to learn how alike tasks are
+
+            return LawModel.fit(traces, tasks=tasks)
         if mean != "constant":
             raise InputError(f'mean must be "constant" or "law", got {mean!r}')
+        traces = check_traces(traces)
         if order not in (1, 2, 3):
             raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
         segmenter = segmenter_for(traces, intervals, clock, order)
@@ -478,16 +483,3 @@ class TraceModel:
         if task is None or likelihood.groups == 1:
             return likelihood.noise(mean, variance)
         return likelihood.noises(mean, variance)[task]
-
-
-def fit_law(traces: Sequence[Trace], tasks: int | None) -> LawModel:
-    """The law, with tasks as alike as their embeddings in the paper's model are close."""
-    if tasks is None:
-        return LawModel.fit(traces)
-    names = tuple(sorted({trace.task for trace in traces}))
-    narx = TraceModel.fit(traces, tasks=tasks, intervals=10, clock="log")
-    number = torch.arange(len(names), dtype=torch.float64)
-    place = torch.zeros(len(names), 2, dtype=torch.float64)
-    hyper = narx.posterior.hyper
-    alike = covariance(hyper, torch.cat([place, number[:, None]], 1), torch.cat([place, number[:, None]], 1))[0]
-    return LawModel.fit(traces, tasks=names, alike=(alike / hyper.variance[0]).detach().numpy())

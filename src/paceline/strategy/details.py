@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paceline.model import FailureModel, LawModel, TraceModel, latent_input, tensor
+from paceline.model import FailureModel, Forecaster, TraceModel, latent_input, tensor
 from paceline.strategy.base import History
 from paceline.study import Interval
 
@@ -18,7 +18,7 @@ VALUES, RATES = 12, 24
 
 
 def forecasts(
-    model: "TraceModel | LawModel",
+    model: Forecaster,
     history: History,
     intervals: Sequence[Interval],
     *,

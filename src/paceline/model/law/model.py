@@ -22,6 +22,7 @@ from paceline.model.law.rows import Units, holding, observed, rows_of, split, st
 from paceline.model.law.state import Pieces
 from paceline.model.law.terms import still_to_learn, terms
 from paceline.model.linalg import few_threads, tensor
+from paceline.model.preprocess import check_traces
 from paceline.traces import Schedule, Trace
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ FARTHEST = 3.0  # most that a residual may move the logarithm of a forecast
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LawModel:
-    """A fitted law with its misfit, read off the `known` runs; `TraceModel.fit(traces, mean="law")` makes one.
+    """A fitted law with its misfit, read off the `known` runs; `fit` makes one.
 
     >>> steps = np.arange(10, 201, 10)
     >>> traces = [Trace(steps, 1 + (lr * steps) ** -0.5, Schedule.constant(lr, 200)) for lr in (0.003, 0.03)]
@@ -53,17 +54,41 @@ class LawModel:
         cls,
         traces: Sequence[Trace],
         *,
-        tasks: "tuple[str, ...]" = (),
-        alike: "Float[np.ndarray, 'tasks tasks'] | None" = None,
+        tasks: int | None = None,
         start: "LawModel | None" = None,
     ) -> "LawModel":
         """Fit to traces of one objective, from a single one to hundreds.
 
         Args:
-            traces: recorded runs; forks take the state of their parents along. Runs that failed or came apart are left
+            traces: recorded runs; forks take the state of their parents along. Runs that failed or diverged are left
                 out, as long as there are others.
-            tasks: names of the tasks, where each has coefficients of its own around shared ones.
-            alike: correlation between tasks of what the law misses.
+            tasks: dimensions of the task embedding; None treats all traces as one task. Each task then has
+                coefficients of its own around shared ones.
+            start: a model of fewer observations, to begin from.
+        """
+        traces = check_traces(traces)
+        if tasks is None:
+            return cls.fit_tasks(traces, (), np.eye(1), start=start)
+        from paceline.model.law.task_correlation import task_correlation  # needed with tasks only
+
+        names = tuple(sorted({trace.task for trace in traces}))
+        return cls.fit_tasks(traces, names, task_correlation(traces, tasks), start=start)
+
+    @classmethod
+    def fit_tasks(
+        cls,
+        traces: Sequence[Trace],
+        tasks: tuple[str, ...],
+        correlation: Float[np.ndarray, "tasks tasks"],
+        *,
+        start: "LawModel | None" = None,
+    ) -> "LawModel":
+        """Fit with a known correlation between tasks.
+
+        Args:
+            traces: recorded runs.
+            tasks: names of the tasks; empty if all runs are of one task.
+            correlation: between tasks, of what the law misses.
             start: a model of fewer observations, to begin from.
         """
         sound = holding(traces)
@@ -76,10 +101,9 @@ class LawModel:
             )
         known = used(sound, units)
         splits = np.array([[split(a, b) for b in known] for a in known])
-        between = np.eye(max(1, len(tasks))) if alike is None else alike
         try:
             with few_threads():
-                fitted = fit(Problem(rows, units, splits, between), start=None if start is None else start.fitted)
+                fitted = fit(Problem(rows, units, splits, correlation), start=None if start is None else start.fitted)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise FitError(
                 f"the law could not be fitted to {len(known)} run(s): {error}; are their values sound?"
@@ -95,9 +119,7 @@ class LawModel:
             raise InputError(f"update takes runs of the tasks {list(self.tasks)}, got {unknown}: fit anew")
         fresh = {trace.name for trace in traces if trace.name}
         kept = [trace for trace in self.traces if trace.name not in fresh]
-        return LawModel.fit(
-            [*kept, *traces], tasks=self.tasks, alike=self.fitted.problem.alike if self.tasks else None, start=self
-        )
+        return LawModel.fit_tasks([*kept, *traces], self.tasks, self.fitted.problem.alike, start=self)
 
     @property
     def units(self) -> Units:
