@@ -132,7 +132,7 @@ def tuned(folder: Path) -> None:
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
         answers = torch.cat([model(part).argmax(1) for part in x_test.split(1000)])
     assert found.value is not None
-    print(f"{decisions} decisions, {len(found.history.forks)} forks; the winner's {found.of} weights: validation loss")
+    print(f"{decisions} decisions, {len(found.history.forks)} forks; the winner's {found.value_of} weights, loss")
     print(f"{found.value:.4f}, test accuracy {(answers == y_test).double().mean():.4f}")
     outside = wall - seconds["capture"] - seconds["training"]
     waits = outside - seconds["evaluation"]

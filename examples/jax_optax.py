@@ -92,7 +92,7 @@ def tune(tuner: paceline.Tuner, every: int, seed: int = 0) -> tuple[paceline.Sch
             tuner.tell(p, steps, values)
     found = tuner.result
     best = states[found.fork, int(found.schedule.change_points[-1])]
-    return found.schedule, best.average if found.of == "averaged" else best.weights
+    return found.schedule, best.average if found.value_of == "averaged" else best.weights
 
 
 def main() -> None:

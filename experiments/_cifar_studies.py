@@ -164,7 +164,7 @@ def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epoc
         "steps": steps,
         "cost": read(Study.open(folder).events).done_steps / steps,
         "winner": found.fork,
-        "of": found.of,
+        "of": found.value_of,
         "ends": {end["fork"]: end for end in map(json.loads, ends.read_text().splitlines())},
         "seconds": {"wall": time.perf_counter() - began, **found.seconds},
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",

@@ -79,7 +79,7 @@ for call, message in (
     (lambda: TraceModel.fit([run], tasks=["a", "b"]), "dimension of the embedding"),
     (lambda: TraceModel.fit([run]).quantile(0.5, 1e-2, start=run.head(2)), "list of candidates"),
     (lambda: Objective("smallest"), "must be one of ('min', 'max'), got 'smallest'"),
-    (lambda: Objective(of="both"), "must be one of ('raw', 'averaged'), got 'both'"),
+    (lambda: Objective(weights="both"), "must be one of ('raw', 'averaged'), got 'both'"),
     (lambda: Trace(["a"], [1.0], run.schedule), "must be numbers"),
 ):
     try:

@@ -63,7 +63,7 @@ def test_a_new_task_is_one_run_to_the_end(whole: Path, family: Path) -> None:
     assert [(p.start, p.stop) for p in study.intervals] == [(0, 20), (20, 40), (40, 60)]
     assert len({p.fork for p in study.intervals}) == 1
     last = next(e for e in reversed(study.events) if isinstance(e, Observed))
-    assert study.finished.value == pytest.approx(last.values[study.finished.of][-1])
+    assert study.finished.value == pytest.approx(last.values[study.finished.weights][-1])
     state = load_checkpoint(study.checkpoint(study.finished.fork, STEPS))  # type: ignore[arg-type]
     assert state["done"] == STEPS
     settings = study.settings["strategy"]

@@ -166,7 +166,7 @@ def _caveats(model: LawModel, schedule: Schedule, bounds: LearningRateRange) -> 
         )
     if peak < 1.01 * bounds.low:
         words.append(f"the plan's peak {peak:.3g} is the lowest that was looked at: lower the bound (--lr)")
-    if model.traces[0].objective.of == "averaged":
+    if model.traces[0].objective.weights == "averaged":
         words.append("only averaged weights were observed: forecasts are of these, and lag behind changes of the rate")
     return words
 

@@ -248,7 +248,7 @@ def test_the_forks_of_a_study_with_their_parents(study: Path) -> None:
         assert trace.values[sound].tolist() == list(fork.values["raw"][: sound.sum()])
         assert trace.failed == (fork.state == "failed")
         assert trace.schedule == fork.schedule
-    assert read_traces(str(study))[0].objective.of == "raw"
+    assert read_traces(str(study))[0].objective.weights == "raw"
 
 
 def test_a_study_with_other_values_or_none(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_study_with_other_values_or_none(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text(
         "".join(golden).replace('"raw":[2.5,2.25],', "").replace('"raw"', '"averaged"')
     )
-    assert read_traces(tmp_path)[0].objective.of == "averaged"
+    assert read_traces(tmp_path)[0].objective.weights == "averaged"
     (tmp_path / "journal.jsonl").write_text("".join(golden[:3]))
     with pytest.raises(InputError, match="expected runs with observations, got none"):
         read_traces(tmp_path)

@@ -21,7 +21,7 @@ from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
 from paceline.strategy.rollback import with_rollback
 from paceline.study import Interval, Reason, because
-from paceline.traces import Objective, Of, Schedule, Transform
+from paceline.traces import Objective, Schedule, Transform, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Dynamic(Strategy):
     chooser: Chooser
     guards: tuple[Guard, ...]
     alphas: tuple[float, ...]
-    weights: Of = "averaged"
+    weights: Weights = "averaged"
     transform: Transform = "log"
     smooth: float = 0.0
     initial_rates: tuple[float, ...] = ()
@@ -325,7 +325,7 @@ class _Round:
         self.details["ranking"] = ranking
         if self.knowledge is not None and self.knowledge.model is not None:
             self.details["forecast"] = forecasts(
-                self.knowledge.model, self.history, self.intervals, weights=self.history.goal.objective.of
+                self.knowledge.model, self.history, self.intervals, weights=self.history.goal.objective.weights
             )
             now = [fork.recent() for fork in ranked]
             self.details["surface"] = surface(self.knowledge.model, self.knowledge.failures, now=now)

@@ -33,7 +33,7 @@ class ForkTraces:
 
     Args:
         objective: how values are read.
-        weights: the weights whose values are read: `objective.of`, or "raw".
+        weights: the weights whose values are read: `objective.weights`, or "raw".
     """
 
     def __init__(self, objective: Objective, weights: str) -> None:
@@ -70,6 +70,6 @@ class ForkTraces:
 
 def fork_traces(state: StudyState, objective: Objective) -> list[Trace]:
     """The traces of all forks that have reported, of the weights that the objective reads, or of the others."""
-    traces = ForkTraces(objective, objective.of)
+    traces = ForkTraces(objective, objective.weights)
     built = [traces.of(state, fork) for _, fork in sorted(state.forks.items())]
     return [trace for trace in built if trace is not None]

@@ -47,6 +47,10 @@ def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(settings.get("strategy"), dict):
         return settings
     strategy = {RENAMED_SETTINGS.get(name, name): value for name, value in settings["strategy"].items()}
+    if "family" in strategy:
+        objective = strategy["family"]["objective"]
+        renamed = {RENAMED_SETTINGS.get(name, name): value for name, value in objective.items()}
+        strategy["family"] = {**strategy["family"], "objective": renamed}
     return {**settings, "strategy": strategy}
 
 

@@ -70,7 +70,7 @@ def _plain(trace: Trace, numbers: dict[int, int]) -> dict[str, Any]:
         "parent": None if trace.parent is None else numbers[id(trace.parent)],
         "fork_step": trace.fork_step,
         "schedule": trace.schedule.to_json(),
-        "objective": [objective.mode, objective.transform, objective.of],
+        "objective": [objective.mode, objective.transform, objective.weights],
         "failed": trace.failed,
         "steps": trace.steps.tolist(),
         "values": [value if np.isfinite(value) else None for value in trace.values.tolist()],

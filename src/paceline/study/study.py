@@ -15,7 +15,7 @@ from paceline.study.fork_traces import fork_traces
 from paceline.study.journal import read_journal
 from paceline.study.settings import read_settings
 from paceline.study.state import StudyState
-from paceline.traces import Objective, Of, Trace
+from paceline.traces import Objective, Trace, Weights
 
 if TYPE_CHECKING:
     from paceline.views.plots import Plots
@@ -93,7 +93,7 @@ class Study:
         """Where the model of a family places each task: tasks near each other behave alike."""
         return embedding_in(self.state)
 
-    def traces(self, weights: "Of | None" = None) -> list[Trace]:
+    def traces(self, weights: "Weights | None" = None) -> list[Trace]:
         """What was observed, fork by fork.
 
         Args:
@@ -101,7 +101,7 @@ class Study:
         """
         observed = {name for report in self.reports for name in report.values}
         read = weights or ("raw" if "raw" in observed or not observed else "averaged")
-        return fork_traces(self.state, Objective(self.settings.get("mode", "min"), of=read))
+        return fork_traces(self.state, Objective(self.settings.get("mode", "min"), weights=read))
 
     @property
     def plot(self) -> "Plots":

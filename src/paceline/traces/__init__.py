@@ -4,7 +4,7 @@ Other packages import from here. Base shapes are in `paceline.shapes`.
 """
 
 from paceline.traces.lr_range import LearningRateRange
-from paceline.traces.objective import Mode, Objective, Of, Transform
+from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
 from paceline.traces.schedule import Schedule
 from paceline.traces.segments import Clock, ClockName, Moments, Segment, Segmenter
@@ -17,12 +17,12 @@ __all__ = [
     "Mode",
     "Moments",
     "Objective",
-    "Of",
     "Scaling",
     "Schedule",
     "Segment",
     "Segmenter",
     "Trace",
     "Transform",
+    "Weights",
     "is_sound",
 ]

@@ -14,7 +14,7 @@ from paceline.errors import InputError
 
 Mode = Literal["min", "max"]
 Transform = Literal["identity", "log"]
-Of = Literal["raw", "averaged"]
+Weights = Literal["raw", "averaged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Objective:
     Args:
         mode: "min" for a loss, "max" for an accuracy or an evidence lower bound.
         transform: "identity", or "log" to model the logarithm of a positive value.
-        of: which weights were evaluated: "raw" or "averaged".
+        weights: which weights were evaluated: "raw" or "averaged".
 
     >>> Objective(transform="log").to_model(np.array([1.0]))
     array([-0.])
@@ -32,13 +32,13 @@ class Objective:
 
     mode: Mode = "min"
     transform: Transform = "identity"
-    of: Of = "raw"
+    weights: Weights = "raw"
 
     def __post_init__(self) -> None:
         for name, allowed in (
             ("mode", ("min", "max")),
             ("transform", ("identity", "log")),
-            ("of", ("raw", "averaged")),
+            ("weights", ("raw", "averaged")),
         ):
             given = getattr(self, name)
             if given not in allowed:

@@ -12,7 +12,7 @@ from paceline.errors import InputError
 from paceline.strategy import Goal, MultiTask
 from paceline.strategy.multitask import Family
 from paceline.study import Study, digest, read_known, with_parents
-from paceline.traces import LearningRateRange, Mode, Objective, Of, Trace
+from paceline.traces import LearningRateRange, Mode, Objective, Trace, Weights
 
 Known = Mapping[str, "str | Path | Study | Sequence[Trace]"]
 
@@ -35,7 +35,7 @@ def family_of(study: "str | Path | Study") -> tuple[Family, list[Trace]]:
     return strategy.family(goal), strategy.joined(opened.traces(strategy.weights), objective)
 
 
-def known_runs(known: Known, *, of: Of = "raw", mode: Mode = "min") -> list[Trace]:
+def known_runs(known: Known, *, of: Weights = "raw", mode: Mode = "min") -> list[Trace]:
     """Runs made before, with the names of their tasks, ready to be joined with others.
 
     Args:
@@ -52,7 +52,7 @@ def known_runs(known: Known, *, of: Of = "raw", mode: Mode = "min") -> list[Trac
                 trace,
                 name=f"known {len(found) + len(new)}",
                 parent=None if trace.parent is None else new[id(trace.parent)],
-                objective=Objective(mode, of=of),
+                objective=Objective(mode, weights=of),
                 task=trace.task if isinstance(source, str | Path | Study) and trace.task else name,
             )
         found += new.values()
@@ -69,7 +69,7 @@ def sources_of(known: Known) -> dict[str, str]:
     }
 
 
-def _read(name: str, source: "str | Path | Study | Sequence[Trace]", of: Of, mode: Mode) -> list[Trace]:
+def _read(name: str, source: "str | Path | Study | Sequence[Trace]", of: Weights, mode: Mode) -> list[Trace]:
     """The runs of one source, or what is wrong with it."""
     if isinstance(source, str | Path | Study):
         study = source if isinstance(source, Study) else Study.open(source)

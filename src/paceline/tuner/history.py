@@ -27,7 +27,7 @@ class HistoryView:
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
-        self._traces = ForkTraces(goal.objective, goal.objective.of)
+        self._traces = ForkTraces(goal.objective, goal.objective.weights)
         self._raw = ForkTraces(goal.objective, "raw")
         self._forks: dict[int, tuple[tuple[int, int, bool], Fork]] = {}
 
@@ -52,7 +52,7 @@ class HistoryView:
             start=fork.start,
             schedule=latest.schedule,
             trace=trace,
-            raw=trace if self.goal.objective.of == "raw" or not has_raw else self._raw.of(state, fork),
+            raw=trace if self.goal.objective.weights == "raw" or not has_raw else self._raw.of(state, fork),
             last_values={weights: column[-1] for weights, column in values.items()},
             final_means={weights: float(np.mean(column[-FINAL_VALUES:])) for weights, column in values.items()},
             alive=fork.alive,
@@ -75,7 +75,7 @@ def _finished(history: History, winner: int | None) -> Finished:
     """The end of a study: the winner's value, of raw or averaged weights, whichever is better."""
     steps, objective = history.goal.steps, history.goal.objective
     if winner is None:
-        return Finished(None, steps, None, objective.of)
+        return Finished(None, steps, None, objective.weights)
     last_values = history.fork(winner).last_values
     weights, value = max(last_values.items(), key=lambda item: objective.sign * item[1])
     return Finished(winner, steps, value, weights)

@@ -189,7 +189,7 @@ class Tuner:
     def _checked(self, interval: Interval, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
         self._check_open(interval)
         at, columns = checked(interval, steps, values)
-        wanted = self.goal.objective.of
+        wanted = self.goal.objective.weights
         if wanted not in columns and not self._warned:
             self._warned = True
             message = f"no {wanted} values were reported: using the others, which say less about the end"

@@ -22,7 +22,7 @@ class Result:
         value: its value at the end, in the user's units, None where every fork failed. Where a training has no
             `evaluate` this is a loss of its last few batches, more often below that of all data than above.
         fork: its number.
-        of: which weights the value is of, "raw" or "averaged", whichever ended better.
+        value_of: which weights the value is of, "raw" or "averaged", whichever ended better.
         history: everything that was observed.
         advice: what to do where there is no result, or one that makes no sense.
         state: the best fork's last checkpoint, or its content.
@@ -34,7 +34,7 @@ class Result:
     schedule: Schedule | None
     value: float | None
     fork: int | None
-    of: str
+    value_of: str
     history: History
     advice: str = ""
     state: "Path | dict[str, Any] | None" = None
@@ -45,7 +45,9 @@ class Result:
         """One line: all that was observed would fill a screen a hundred times."""
         if self.fork is None or self.schedule is None:
             return f"Result(no fork reached the end: {self.advice})"
-        return f"Result(value={self.value:.6g}, of={self.of!r}, fork={self.fork}, steps={self.schedule.steps})"
+        return (
+            f"Result(value={self.value:.6g}, value_of={self.value_of!r}, fork={self.fork}, steps={self.schedule.steps})"
+        )
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of all forks, values above and rates below; other figures are in `study.plot`."""
@@ -54,11 +56,11 @@ class Result:
         return self.study.plot(dark=dark)
 
     def weights(self) -> dict[str, Any]:
-        """State dict of the best fork's model, raw or averaged as `of` says."""
+        """State dict of the best fork's model, raw or averaged as `value_of` says."""
         if self.state is None:
             raise InputError("this study was driven by hand: the weights are where your own training keeps them")
         state = load_checkpoint(self.state) if isinstance(self.state, Path) else self.state
-        if self.of == "averaged" and state.get("average"):
+        if self.value_of == "averaged" and state.get("average"):
             prefix = "module."
             found = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
         else:

@@ -12,7 +12,7 @@ from paceline.shapes import Shape
 from paceline.strategy import MultiTask
 from paceline.strategy.multitask import Effort
 from paceline.study import Checkpoints, Event, Study, read_known, read_settings
-from paceline.traces import LearningRateRange, Objective, Of, Transform
+from paceline.traces import LearningRateRange, Objective, Transform, Weights
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, no_winner, run_study
 from paceline.tuner.families import Known, known_runs, sources_of
@@ -37,7 +37,7 @@ def tune_tasks(
     link: "str | Link" = "signed",
     order: int = 2,
     progress: bool = True,
-    of: "Of | None" = None,
+    of: "Weights | None" = None,
     transform: Transform = "log",
     effort: "Effort | None" = None,
     mode: "str | Objective" = "min",

@@ -12,7 +12,7 @@ HOPELESS = 3
 
 def ended_at(fork: Fork, objective: Objective) -> float:
     """Where a run ended: the mean of the last five values of the weights that are judged."""
-    return fork.final_means.get(objective.of, fork.recent())
+    return fork.final_means.get(objective.weights, fork.recent())
 
 
 def best_runs(history: History) -> dict[int, Fork]:

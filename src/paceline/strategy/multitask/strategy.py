@@ -22,7 +22,7 @@ from paceline.strategy.multitask.space import Run, Space
 from paceline.strategy.multitask.standing import HOPELESS, behind, best_runs, hopeless, standing
 from paceline.strategy.multitask.words import answer_details, choice_in_words, expected_ends, rates_in_words
 from paceline.study.wording import describe_failure
-from paceline.traces import Objective, Of, Trace, Transform
+from paceline.traces import Objective, Trace, Transform, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class MultiTask(Strategy):
     link: "str | Link" = "signed"
     order: int = 2
     progress: bool = True
-    of: "Of | None" = None
+    of: "Weights | None" = None
     transform: Transform = "log"
     effort: Effort = field(default_factory=Effort)
     known: tuple[Trace, ...] = ()
@@ -85,7 +85,7 @@ class MultiTask(Strategy):
         return HOLD_THEN_DECAY if self.base == "horizon" else shape_of(self.base)
 
     @property
-    def weights(self) -> Of:
+    def weights(self) -> Weights:
         """The weights whose values are modelled."""
         return self.of or ("raw" if isinstance(self.shape, Constant) else "averaged")
 
