@@ -18,8 +18,10 @@ from scipy.stats import spearmanr
 from benchmarks._family import BOUNDS, INTERVALS, STEPS, family, observed
 from benchmarks._report import machine, print_results, result, table
 from paceline import Trace, TraceModel
-from paceline.strategy.multitask import Criterion, Effort, Family, Space, first_runs
-from paceline.strategy.multitask.criterion import Linearised
+from paceline.settings import FamilySettings, InfillBudget
+from paceline.strategy import Goal
+from paceline.strategy.multitask import Criterion, Family, LinearCriterion, Space, initial_runs
+from paceline.traces import Objective
 
 T = TypeVar("T")
 SPACE = Space(BOUNDS, STEPS, INTERVALS)
@@ -27,7 +29,7 @@ SPACE = Space(BOUNDS, STEPS, INTERVALS)
 
 def runs(tasks: int, count: int) -> list[Trace]:
     problems = family(tasks)
-    first = first_runs(SPACE, list(problems), count, seed=1)
+    first = initial_runs(SPACE, list(problems), count, seed=1)
     return [
         observed(problems[run.task], SPACE.schedule(run.x), i, task=run.task, name=str(i))
         for i, run in enumerate(first)
@@ -40,21 +42,21 @@ def seconds(action: Callable[[], T]) -> tuple[T, float, float]:
     return done, time.perf_counter() - wall, time.process_time() - own
 
 
-def ranks(model: TraceModel, reference: torch.Tensor, effort: Effort, count: int, most: int) -> list[float]:
+def ranks(model: TraceModel, reference: torch.Tensor, infill: InfillBudget, count: int, most: int) -> list[float]:
     """Rank correlation with ten times the draws of: the criterion, the one that moves, the linearised one."""
     lengths, tasks = SPACE.lengths(model), torch.arange(count) % len(model.encoder.tasks)
     x = torch.rand(count, INTERVALS, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
     def gains(outer: int, inner: int, seed: int) -> np.ndarray:
         generator = torch.Generator().manual_seed(seed)
-        criterion = Criterion.of(model, reference, lengths, outer=outer, inner=inner, generator=generator)
+        criterion = Criterion.of(model, reference, lengths, outer_draws=outer, inner_draws=inner, generator=generator)
         with torch.no_grad():
             return torch.cat([criterion.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(count)]).numpy()
 
-    large = gains(most * effort.outer // 2, 2 * effort.inner, seed=7)
-    found = [gains(outer, effort.inner, seed=8) for outer in (effort.outer, effort.rough)]
+    large = gains(most * infill.outer_draws // 2, 2 * infill.inner_draws, seed=7)
+    found = [gains(outer, infill.inner_draws, seed=8) for outer in (infill.outer_draws, infill.rough_draws)]
     with torch.no_grad():
-        found.append(Linearised.of(model, reference, lengths).gain(x, tasks).numpy())
+        found.append(LinearCriterion.of(model, reference, lengths).gain(x, tasks).numpy())
     return [float(spearmanr(gain, large).statistic) for gain in found]
 
 
@@ -66,16 +68,17 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{machine()}, 1 torch thread")
-    rows, effort = list[list[object]](), Effort()
+    rows, infill = list[list[object]](), InfillBudget()
     for link in chosen.links:
         for tasks, count in [(5, 20), *(tuple(map(int, pair.split(","))) for pair in chosen.growth)]:
             made = runs(tasks, count)
-            strategy = Family(SPACE, tuple(family(tasks)), link=link, effort=effort)
+            goal = Goal(BOUNDS, STEPS, Objective(), tasks=tuple(family(tasks)))
+            strategy = Family(goal, FamilySettings(intervals=INTERVALS, link=link))
             model, fit, fit_own = seconds(lambda s=strategy, m=made: s.fit(m))
             (choice,), search, search_own = seconds(lambda s=strategy, f=model, m=made: s.propose(f, m))
             agree = [np.nan] * 3
             if (tasks, count) == (5, 20):
-                agree = ranks(model, choice.reference, effort, chosen.candidates, most=10)
+                agree = ranks(model, choice.reference, infill, chosen.candidates, most=10)
                 result(f"infill_{link}_wall_s", fit + search)
                 result(f"infill_{link}_rank_correlation", agree[0])
             rows.append([link, tasks, count, fit, search, fit + search, fit_own + search_own, choice.cost, *agree])

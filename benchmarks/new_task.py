@@ -34,18 +34,19 @@ from benchmarks._report import machine, print_results, read_rows, result, table,
 from paceline import tune
 from paceline.problems import Quadratic
 from paceline.problems.quadratic import QuadraticTraining
-from paceline.strategy import NewTask
+from paceline.settings import FamilySettings, NewTaskSettings
+from paceline.strategy import Goal, NewTask
 from paceline.strategy.multitask import Family, Run, Space
-from paceline.traces import Trace
+from paceline.traces import Objective, Trace
 
 ROWS = Path(__file__).parent / "results" / "new_task.jsonl"
 TASKS, STEPS, RUNS, BATCH, PIECES = 8, 1000, 56, 7, 20
 SPACE = Space(BOUNDS, STEPS, INTERVALS)
 WARM: dict[str, dict[str, Any]] = {
     "dynamic, integrated": {},
-    "universal": {"how": "universal"},
-    "dynamic, point": {"place": "point"},
-    "probe then best": {"how": "probe", "probe": 1},
+    "universal": {"method": "universal"},
+    "dynamic, point": {"location": "point"},
+    "probe then best": {"method": "probe", "probe": STEPS // INTERVALS},
     "dynamic, integrated, 2 forks": {"forks": 2},
 }
 COLD = {"cold": 1.0, "cold, cost 2": 2.0, "cold, cost 2.3": 2.3}
@@ -55,14 +56,15 @@ RIVALS["dynamic, integrated, 2 forks"] = ["cold, cost 2", "cold, cost 2.3"]
 
 def known_runs(problems: dict[str, Quadratic], seed: int) -> tuple[Family, list[Trace]]:
     """What Algorithm 2 learns of a family."""
-    plan, traces = Family(SPACE, tuple(problems), seed=seed, infill="optimistic"), list[Trace]()
+    goal = Goal(BOUNDS, STEPS, Objective(), seed, tuple(problems))
+    plan, traces = Family(goal, FamilySettings(intervals=INTERVALS, infill="optimistic")), list[Trace]()
 
     def make(run: Run) -> None:
         number = len(traces)
         schedule = SPACE.schedule(run.x)
         traces.append(observed(problems[run.task], schedule, 10_000 * seed + number, task=run.task, name=str(number)))
 
-    for run in plan.first():
+    for run in plan.initial_runs():
         make(run)
     while len(traces) < RUNS:
         for choice in plan.propose(plan.fit(traces), traces, count=BATCH):
@@ -94,7 +96,7 @@ def work(left_out: str, seed: int, methods: list[str], kept: Path) -> str:
             if strategy is None:
                 plan, traces = known_runs(problems, seed)
                 strategy = partial(NewTask, plan, tuple(traces), plan.fit(traces))
-            asked["strategy"] = strategy(**WARM[method])
+            asked["strategy"] = strategy(settings=NewTaskSettings(**WARM[method]))
         kind = QuadraticTraining if method in COLD else Begun
         make = partial(kind, new, 1_000_000 + seed, every=EVERY)
         with TemporaryDirectory() as folder:

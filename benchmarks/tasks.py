@@ -28,8 +28,10 @@ import torch
 from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
 from benchmarks._report import machine, print_results, read_rows, result, table, with_error
 from paceline import Schedule, TraceModel
-from paceline.strategy.multitask import Family, Run, first_runs
-from paceline.strategy.multitask.space import as_floats
+from paceline.settings import FamilySettings
+from paceline.strategy import Goal
+from paceline.strategy.multitask import Family, Run, as_floats, initial_runs
+from paceline.traces import Objective
 
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
 BATCH, START = 5, 3  # runs at a time of multi-task tuning; Sobol runs of each task before BoTorch decides
@@ -40,14 +42,14 @@ Found = Iterator[tuple[str, int, Answers]]  # method, budget, answers
 def random_search(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
     for budget in budgets:
         runs = Runs(asked, seed)
-        for run in first_runs(asked.space, asked.tasks, budget, seed):
+        for run in initial_runs(asked.space, asked.tasks, budget, seed):
             runs.make(run)
         yield "random search", budget, runs.best_seen()
 
 
 def one_for_all(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
     for budget in budgets:
-        runs, tried = Runs(asked, seed), first_runs(asked.space, ["all"], budget // len(asked.tasks), seed)
+        runs, tried = Runs(asked, seed), initial_runs(asked.space, ["all"], budget // len(asked.tasks), seed)
         for run in tried:
             for task in asked.tasks:
                 runs.make(Run(task, run.x))
@@ -73,7 +75,8 @@ def independent(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
 
 
 def strategy(asked: Problem, seed: int, infill: str = "variance") -> Family:
-    return Family(asked.space, asked.tasks, infill=infill, seed=seed)
+    goal = Goal(asked.space.lr_range, asked.space.steps, Objective(), seed, asked.tasks)
+    return Family(goal, FamilySettings(intervals=asked.space.intervals, infill=infill))
 
 
 def answers(plan: Family, runs: Runs, model: TraceModel) -> Answers:
@@ -83,7 +86,7 @@ def answers(plan: Family, runs: Runs, model: TraceModel) -> Answers:
 def model_after_random(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
     for budget in budgets:
         runs, plan = Runs(asked, seed), strategy(asked, seed)
-        for run in first_runs(asked.space, asked.tasks, budget, seed):
+        for run in initial_runs(asked.space, asked.tasks, budget, seed):
             runs.make(run)
         yield "model, random runs", budget, answers(plan, runs, plan.fit(runs.traces))
 
@@ -93,7 +96,7 @@ def multitask(
 ) -> Found:
     """Algorithm 2, five runs at a time."""
     plan, runs = strategy(asked, seed, infill), Runs(asked, seed)
-    for run in plan.first():
+    for run in plan.initial_runs():
         runs.make(run)
     while True:
         model = plan.fit(runs.traces)

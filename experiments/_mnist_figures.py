@@ -20,7 +20,7 @@ from experiments._style import GREY, OKABE, drawing, save
 from experiments._svgp import PAIRS, STEPS
 from paceline import Study, TraceModel
 from paceline.model import hermite, latent_input, tensor
-from paceline.tuner.families import family_of
+from paceline.tuner import load_family
 
 COLOUR = dict(zip(PAIRS, OKABE, strict=False))
 VALUE, SHOWN = "$-$ELBO$/N$ (nats)", 12
@@ -45,7 +45,7 @@ def draw() -> None:
 
 
 def _fitted(asked: Asked) -> TraceModel:
-    family, runs = family_of(asked.folder)
+    family, runs = load_family(asked.folder)
     return family.fit(runs)
 
 

@@ -18,11 +18,11 @@ from benchmarks._report import machine, read_rows
 from experiments._side_by_side import Planned, side_by_side
 from experiments._svgp import PAIRS, STEPS, factory, images, seed_of
 from paceline import Schedule, Study, Trace, Tuner, tune, warm_start
+from paceline.settings import FamilySettings
 from paceline.strategy import MultiTask
 from paceline.strategy.multitask import Space
 from paceline.traces import LearningRateRange, Objective
-from paceline.tuner.families import family_of
-from paceline.tuner.tasks import joined
+from paceline.tuner import load_family, with_known_runs
 
 RESULTS = Path(__file__).parent / "results" / "mnist"
 BOUNDS = {"paper": (1e-5, 1e-3), "wide": (1e-5, 1e-1)}
@@ -30,7 +30,7 @@ INTERVALS, BUDGET, EACH = 5, 20, 4  # EACH: runs of random search for each task
 FRESH = (1000, 1001)  # seeds of runs that judge schedules, which no method sees
 MODELS: dict[str, dict[str, Any]] = {
     # section 4.3: the ELBO itself, exponential link, NARX(1), L = 2, N_0 = 5
-    "paper": {"link": "exponential", "order": 1, "progress": False, "transform": "identity", "initial": 5},
+    "paper": {"link": "exponential", "order": 1, "summed_rate": False, "transform": "identity", "initial": 5},
     "ours": {},  # the defaults: log scale, signed link, NARX(2) and the summed rate, two first runs for each task
 }
 TOGETHER = 20  # runs at once
@@ -95,11 +95,11 @@ class Asked:
         """What `tune_tasks` with these settings drives."""
         known = self.known()
         budget = max(1, BUDGET - sum(map(len, known.values())))
-        strategy = MultiTask(intervals=INTERVALS, budget=budget, **MODELS[self.model])
+        strategy = MultiTask(FamilySettings(intervals=INTERVALS, budget=budget, **MODELS[self.model]))
         return Tuner(
             lr=BOUNDS[self.bounds],
             steps=STEPS,
-            strategy=joined(strategy, known, self.folder, Objective()),
+            strategy=with_known_runs(strategy, known, self.folder, Objective()),
             study=self.folder,
             seed=self.seed,
             tasks=tuple(task for task in PAIRS if task != self.without),
@@ -240,7 +240,7 @@ def coverage(bounds: str, seeds: Sequence[int]) -> None:
             left = [kind for kind in KINDS if (bounds, model, seed, kind) not in done]
             if not left or not asked.done:
                 continue
-            family, traces = family_of(asked.folder)
+            family, traces = load_family(asked.folder)
             fitted = family.fit(traces)
             random = [r for r in rows("random") if r["bounds"] == bounds]
             held = {
@@ -278,7 +278,7 @@ def coverage(bounds: str, seeds: Sequence[int]) -> None:
 
 # a new task
 
-WARM: dict[str, dict[str, Any]] = {"warm start": {}, "universal": {"how": "universal"}}
+WARM: dict[str, dict[str, Any]] = {"warm start": {}, "universal": {"method": "universal"}}
 
 
 def families_without(bounds: str, model: str, seeds: Sequence[int]) -> list[Asked]:

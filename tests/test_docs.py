@@ -11,7 +11,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
-LITTLE = "Thought(places=6, models=2, draws=4, grid=3, sweeps=1, climbs=1)"  # for a plan that nobody follows
+LITTLE = "locations=6, models=2, search=paceline.settings.SearchBudget(draws=4, grid=3, sweeps=1)"
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
@@ -56,7 +56,7 @@ def test_the_page_on_tasks_can_be_followed(tmp_path: Path, monkeypatch: pytest.M
     for block in blocks:
         quick = block.replace("budget=8", "budget=3, intervals=2").replace("    budget=4", "    budget=1, intervals=2")
         quick = quick.replace("budget=4", "budget=2").replace("steps=200", "steps=60")
-        quick = quick.replace('study="runs/new"', f'thought=paceline.strategy.newtask.{LITTLE}, study="runs/new"')
+        quick = quick.replace('study="runs/new"', f'{LITTLE}, study="runs/new"')
         exec(compile(quick, "tasks.md", "exec"), {"__name__": "__main__"})
     assert (tmp_path / "noisy.json").exists()
     assert (tmp_path / "runs" / "new" / "known.jsonl").exists()

@@ -10,13 +10,14 @@ MAY_IMPORT = {
     "errors": set(),
     "files": set(),
     "shapes": {"errors"},
+    "settings": {"errors"},
     "traces": {"errors", "shapes"},
     "model": {"errors", "shapes", "traces"},
-    "strategy": {"errors", "shapes", "traces", "model", "study"},
+    "strategy": {"errors", "settings", "shapes", "traces", "model", "study"},
     "training": {"errors", "files", "traces"},
     "runner": {"errors", "files", "traces", "study", "training"},
     "study": {"errors", "files", "traces"},
-    "tuner": {"errors", "shapes", "traces", "model", "strategy", "runner", "study", "training"},
+    "tuner": {"errors", "settings", "shapes", "traces", "model", "strategy", "runner", "study", "training"},
     "integrations": {
         "errors",
         "files",
@@ -37,6 +38,7 @@ MAY_IMPORT = {
     "planning": {"errors", "shapes", "traces", "model", "study", "integrations", "views"},
     "cli": {
         "errors",
+        "settings",
         "traces",
         "strategy",
         "runner",
@@ -52,9 +54,10 @@ MAY_IMPORT = {
     "__main__": {"cli"},
     "__init__": {"errors", "traces", "model", "strategy", "study", "training", "tuner", "integrations"},
 }
-# inside a function only: `study.plot` and `schedule.plot` draw, reading a study or calling a schedule does not
-WHEN_CALLED = {"study": {"views"}, "traces": {"views"}}
-NUMPY_ONLY = {"traces", "study"}
+# inside a function, or for types only: `study.plot` and `schedule.plot` draw, reading a study or calling a schedule
+# does not; settings are read by a command line that is asked for help
+WHEN_CALLED = {"study": {"views"}, "traces": {"views"}, "settings": {"shapes", "traces", "model"}}
+NUMPY_ONLY = {"settings", "traces", "study"}
 NO_TORCH = {"views", "cli", "factory"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}
 

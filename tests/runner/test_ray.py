@@ -20,9 +20,9 @@ from ray.cluster_utils import Cluster
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Runner
 from paceline.runner.ray import Ray
-from paceline.strategy.multitask import Effort
 from paceline.study import Dropped, Finished, Interval, read_journal
 from paceline.tuner import Result, tune, tune_tasks
+from tests.quick_families import QUICK as QUICK_FAMILY
 from tests.runner import faulty
 
 # ray's own: files and processes that it leaves to the garbage collector
@@ -311,8 +311,7 @@ except InputError as error:
 
 
 def test_a_family_of_tasks_runs_on_a_cluster_as_it_does_here(machines: Machines, tmp_path: Path) -> None:
-    effort = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
-    quick = {"intervals": 2, "dims": 1, "link": "linear", "effort": effort, "budget": 3, "batch": 2}
+    quick = {**QUICK_FAMILY, "intervals": 2, "budget": 3, "batch": 2}
     tasks = {"one": faulty.quadratic, "other": partial(faulty.quadratic, noise=0.2)}
     here = tune_tasks(tasks, steps=60, lr=(0.01, 1.5), study=tmp_path / "here", **quick)
     there = tune_tasks(tasks, steps=60, lr=(0.01, 1.5), study=tmp_path / "there", runner=on_ray(), **quick)

@@ -15,16 +15,16 @@ def hill(x: torch.Tensor) -> torch.Tensor:
     return -SCALES * (x - TOPS).square().sum(1)
 
 
-@pytest.mark.parametrize("directions", [False, True])
-def test_every_schedule_climbs_its_own_hill(directions: bool) -> None:
-    with torch.no_grad():  # whoever asks
-        found = ascend(hill, BEGIN, 60, directions=directions)
-    torch.testing.assert_close(found, TOPS.clamp(0, 1), atol=0.05, rtol=0)
-    assert not found.requires_grad
+@pytest.mark.parametrize("normalise", [False, True])
+def test_every_schedule_climbs_its_own_hill(normalise: bool) -> None:
+    with torch.no_grad():
+        x = ascend(hill, BEGIN, 60, normalise=normalise)
+    torch.testing.assert_close(x, TOPS.clamp(0, 1), atol=0.05, rtol=0)
+    assert not x.requires_grad
 
 
-def test_the_best_place_counts_not_the_last() -> None:
+def test_the_best_point_counts_not_the_last() -> None:
     """With steps that leap over the top."""
-    found = ascend(hill, TOPS.clamp(0, 1), 3, rate=0.9)
-    torch.testing.assert_close(found, TOPS.clamp(0, 1))
+    x = ascend(hill, TOPS.clamp(0, 1), 3, step_size=0.9)
+    torch.testing.assert_close(x, TOPS.clamp(0, 1))
     torch.testing.assert_close(ascend(hill, BEGIN, 0), BEGIN)

@@ -1,65 +1,85 @@
-"""Studies of format 1 are read, and continued with the same settings."""
+"""Studies of format 1 are read and continued: their settings had other names, and some are gone."""
 
 import json
 import shutil
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paceline import tune_tasks, warm_start
+from paceline import Study, tune_tasks, warm_start
 from paceline.errors import InputError
-from paceline.problems import Quadratic, QuadraticTraining
-from paceline.strategy.multitask import Effort
-from paceline.strategy.newtask import Thought
 from paceline.study import Created, Decided, Dropped, Failure, Finished, Interval, Report, because, read_journal
-from paceline.study.format1 import upgrade_event, upgrade_failure, upgrade_settings
+from paceline.study.format1 import INFILL_FIELDS, SEARCH_FIELDS, upgrade_event, upgrade_failure, upgrade_settings
 from paceline.traces import Schedule
+from paceline.tuner import load_family
+from tests.quick_families import QUICK, QUICK_NEW_TASK, quadratic
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "journal-1.jsonl"
-LOST = "this interval cost 3 workers and was given up: died"
 SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
-
-EFFORT = Effort(outer=4, inner=4, rough=4, screened=8, starts=1, moves=1, draws=8, grid=3, sweeps=1)
-THOUGHT = Thought(places=6, models=2, draws=4, grid=3, sweeps=1, climbs=1)
-
-
-def quadratic(noise: float) -> QuadraticTraining:
-    return QuadraticTraining(Quadratic(noise, dims=20), 3, every=4)
+TASKS = {name: partial(quadratic, noise) for name, noise in (("calm", 0.2), ("wild", 2.0))}
+SETTINGS = {**QUICK, "intervals": 2, "budget": 2, "batch": 2}
 
 
-def write_former(study: Path, look: str) -> None:
-    """Settings as version 0.1.0 wrote them."""
+def former_names(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    return {old: values[new] for old, new in names.items()}
+
+
+def write_format_1(study: Path, **changes: Any) -> None:
+    """The settings of a family, or of a new task, as version 0.1.0 wrote them."""
     data = json.loads((study / "study.json").read_text())
-    data["format"] = 1
-    data["settings"]["strategy"]["look"] = look
-    data["settings"]["strategy"]["family"]["objective"]["every"] = None
-    (study / "study.json").write_text(json.dumps(data))
+    strategy = data["settings"]["strategy"]
+    search = former_names(strategy.pop("search"), SEARCH_FIELDS)
+    if strategy["strategy"] == "multitask":
+        strategy["effort"] = {**search, **former_names(strategy.pop("infill_search"), INFILL_FIELDS)}
+        strategy["of"], strategy["progress"] = strategy.pop("weights"), strategy.pop("summed_rate")
+        del strategy["max_failures"]
+    else:
+        strategy["thought"] = {"places": strategy.pop("locations"), "models": strategy.pop("models"), **search}
+        for new, old in (("method", "how"), ("location", "place"), ("prior", "measure")):
+            strategy[old] = strategy.pop(new)
+        objective = strategy["family"]["objective"]
+        strategy["look"], objective["every"], objective["of"] = "final", None, objective.pop("weights")
+        strategy["family"]["progress"] = strategy["family"].pop("summed_rate")
+    strategy.update(changes)
+    (study / "study.json").write_text(json.dumps({**data, "format": 1}))
 
 
-def test_a_setting_that_is_gone_is_left_out_only_at_the_value_that_remains() -> None:
-    assert upgrade_settings({"objective": {"every": None, "mode": "min"}}) == {"objective": {"mode": "min"}}
-    other = {"strategy": {"strategy": "new task", "look": "next"}}
-    assert upgrade_settings(other) == {"strategy": {"strategy": "new task", "judge_by": "next"}}
-    dynamic = {"strategy": {"strategy": "dynamic", "look": "final"}}
-    assert upgrade_settings(dynamic) == {"strategy": {"strategy": "dynamic", "judge_by": "final"}}
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("studies") / "family"
+    tune_tasks(TASKS, steps=40, lr=(0.01, 1.5), study=path, **SETTINGS)
+    return path
 
 
-def test_a_new_task_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    tasks = {name: partial(quadratic, noise) for name, noise in (("calm", 0.2), ("wild", 2.0))}
-    quick = {"intervals": 2, "dims": 1, "link": "linear", "effort": EFFORT}
-    tune_tasks(tasks, steps=40, lr=(0.01, 1.5), budget=2, batch=2, study=tmp_path / "family", **quick)
+def test_a_family_of_format_1_goes_on(family: Path, tmp_path: Path) -> None:
+    shutil.copytree(family, tmp_path / "family")
+    write_format_1(tmp_path / "family")
+    assert Study.open(tmp_path / "family").settings == Study.open(family).settings
+    again = tune_tasks(TASKS, steps=40, lr=(0.01, 1.5), study=tmp_path / "family", **SETTINGS)
+    assert again.answers == Study.open(family).answers
+    assert load_family(tmp_path / "family")[0] == load_family(family)[0]
 
+
+def test_a_new_task_of_format_1_goes_on(family: Path, tmp_path: Path) -> None:
     def begin(study: Path):
-        return warm_start(tmp_path / "family", partial(quadratic, 1.0), study=study, thought=THOUGHT)
+        return warm_start(family, partial(quadratic, 1.0), study=study, **QUICK_NEW_TASK)
 
     value = begin(tmp_path / "new").value
     shutil.copytree(tmp_path / "new", tmp_path / "other")
-    write_former(tmp_path / "new", "final")
+    write_format_1(tmp_path / "new")
     assert begin(tmp_path / "new").value == value
-    write_former(tmp_path / "other", "next")
+    write_format_1(tmp_path / "other", look="next")
     with pytest.raises(InputError, match="other settings"):
         begin(tmp_path / "other")
+
+
+def test_a_setting_that_is_gone_is_dropped_only_at_the_value_that_remains() -> None:
+    assert upgrade_settings({"objective": {"every": None, "mode": "min"}}) == {"objective": {"mode": "min"}}
+    assert upgrade_settings({"objective": {"every": 7}}) == {"objective": {"every": 7}}
+    dynamic = {"strategy": {"strategy": "dynamic", "look": "final", "of": "raw"}}
+    assert upgrade_settings(dynamic)["strategy"] == {"strategy": "dynamic", "judge_by": "final", "weights": "raw"}
 
 
 def test_the_golden_journal_of_format_1_is_read() -> None:

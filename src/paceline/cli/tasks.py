@@ -24,40 +24,26 @@ from paceline.cli.options import (
     Storage,
     StudyFolder,
     TasksName,
-    Weights,
     Where,
 )
 from paceline.cli.reading import done, say_how_to_continue
+from paceline.cli.settings_options import settings_arguments, settings_values, with_settings_options
 from paceline.errors import InputError
+from paceline.settings import FamilySettings
+
+KnownRuns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=STUDY", help="Runs made before, as a task of this name; may be given several times."),
+]
 
 
 @app.command(cls=WithBounds)
+@with_settings_options(FamilySettings, after="lr")
 def tasks(
     family: TasksName,
     steps: Steps,
     lr: Bounds,
-    intervals: Annotated[int, typer.Option(help="Intervals of a schedule.")] = 5,
-    initial: Annotated[
-        int | None, typer.Option(help="First runs, by design.", show_default="one for each task without known runs")
-    ] = None,
-    budget: Annotated[int, typer.Option(help="Runs in all, the first ones included.")] = 20,
-    batch: Annotated[int, typer.Option(help="Runs at once.")] = 1,
-    base: Annotated[
-        str,
-        typer.Option(
-            help="constant tunes a rate per interval; horizon, linear, cosine, ... multipliers of that shape."
-        ),
-    ] = "constant",
-    known: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=STUDY", help="Runs made before, as a task of this name; may be given several times."
-        ),
-    ] = None,
-    answer_alpha: Annotated[float, typer.Option(help="Quantile of the answers; below 0.5 is careful.")] = 0.3,
-    of: Annotated[
-        Weights | None, typer.Option(help="Weights that are judged.", show_default="raw; averaged with a base")
-    ] = None,
+    known: KnownRuns = None,
     mode: Better = Mode.min,
     seed: Seed = 0,
     study: StudyFolder = None,
@@ -69,6 +55,7 @@ def tasks(
     storage: Storage = None,
     quiet: Quiet = False,
     json: Json = False,
+    **settings: Any,
 ) -> None:
     """Find a schedule for each task of a family with few runs of some of them. The same command continues a study."""
     folder = study or Path("runs") / family.replace(":", "-")
@@ -85,91 +72,73 @@ def tasks(
 
         doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
         console = make_console()
+        chosen = FamilySettings(**settings_values(settings))
         if not quiet and not json:
             before = done(folder)
             so_far = f"; {share(before)} were done before" if before.forks else ""
-            words = f"{len(factories)} tasks, {runs_in_words(budget, steps)}"
+            words = f"{len(factories)} tasks, {runs_in_words(chosen.budget, steps)}"
             console.print(f"{folder}: {words}{so_far}", soft_wrap=True)
-        settings: dict[str, Any] = {
-            "intervals": intervals,
-            "initial": initial,
-            "budget": budget,
-            "batch": batch,
-            "base": base,
-            "known": _sources(known or []),
-            "answer_alpha": answer_alpha,
-            "of": None if of is None else of.value,
+        asked: dict[str, Any] = {
+            "steps": steps,
+            "lr": lr,
+            "known": _parse_known(known or []),
             "mode": mode.value,
             "seed": seed,
             "runner": doing,
+            "settings": chosen,
         }
-        _run(factories, steps, lr, folder, None if quiet or json else console, settings)
-        found = done(folder)
+        _run(factories, folder, None if quiet or json else console, asked)
+        view = done(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **to_json(found)}))
+            typer.echo(json_module.dumps({"study": str(folder), **to_json(view)}))
         else:
-            for line in result_in_words(found, folder):
+            for line in result_in_words(view, folder):
                 console.print(line, soft_wrap=isinstance(line, str))
 
 
-def _sources(known: list[str]) -> dict[str, str]:
+def _parse_known(entries: list[str]) -> dict[str, str]:
     """NAME=STUDY, several times."""
-    found: dict[str, str] = {}
-    for entry in known:
+    sources: dict[str, str] = {}
+    for entry in entries:
         name, equals, path = entry.partition("=")
         if not (equals and name and path):
             raise InputError(f"expected --known NAME=STUDY, got {entry!r}: write --known old=runs/old")
-        if name in found:
+        if name in sources:
             raise InputError(f"expected each name of --known once, got {name!r} twice: rename one")
-        found[name] = path
-    return found
+        sources[name] = path
+    return sources
 
 
-def _run(
-    factories: dict[str, Any],
-    steps: int,
-    lr: tuple[float, float],
-    folder: Path,
-    console: Any,
-    settings: dict[str, Any],
-) -> None:
-    """Tune, shown on a console or not at all; Ctrl-C says how to go on."""
+def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str, Any]) -> None:
+    """Tune, shown on a console or not at all; Ctrl-C prints how to continue."""
     from paceline.study import read_journal
     from paceline.tuner import tune_tasks
     from paceline.views.live import watcher
 
     try:
         with watcher(console, read_journal(folder / "journal.jsonl")) as view:
-            tune_tasks(
-                factories,
-                steps=steps,
-                lr=lr,
-                study=folder,
-                on_event=view.on_event,
-                on_step=view.on_step,
-                **settings,
-            )
+            tune_tasks(factories, study=folder, on_event=view.on_event, on_step=view.on_step, **asked)
     except InputError as error:
-        raise _with_settings(error, folder) from error
+        raise _with_command(error, folder) from error
     except KeyboardInterrupt:
         say_how_to_continue(folder)
         raise typer.Exit(130) from None
 
 
-def _with_settings(error: InputError, folder: Path) -> InputError:
-    """Where a study was made with other settings, say which."""
+def _with_command(error: InputError, folder: Path) -> InputError:
+    """An error about other settings, with the command line that the study was made with."""
     if "other settings" not in str(error):
         return error
     from paceline.study import Study
 
-    s = Study.open(folder).settings
-    strategy = s.get("strategy", {})
-    if not s.get("tasks"):
+    asked = Study.open(folder).settings
+    strategy = asked.get("strategy", {})
+    if not asked.get("tasks"):
         return InputError(f"{error}. It is a study of one run, made with `paceline tune`")
-    low, high = s["lr"]
+    low, high = asked["lr"]
+    settings = settings_arguments(FamilySettings, {**strategy, "base": strategy["base"]["name"]})
     known = "".join(f" --known {name}={path}" for name, path in strategy.get("known", {}).items())
     return InputError(
-        f"{error}. It was made with --steps {s['steps']} --lr {low:g} {high:g} --intervals {strategy['intervals']} "
-        f"--budget {strategy['budget']} --batch {strategy['batch']} --base {strategy['base']['name']} "
-        f"--mode {s['mode']} --seed {s['seed']}{known} for the tasks {', '.join(s['tasks'])}"
+        f"{error}. It was made with --steps {asked['steps']} --lr {low:g} {high:g} {settings} "
+        f"--mode {asked['mode']} --seed {asked['seed']}{known} for the tasks {', '.join(asked['tasks'])}"
     )

@@ -10,6 +10,16 @@ from typing import Any, cast
 RENAMED_SETTINGS = {"of": "weights", "look": "judge_by", "first": "initial_rates"}
 FORMER_SETTINGS: dict[str, Any] = {"every": None}  # of an objective
 FORMER_SETTINGS_OF_NEW_TASKS: dict[str, Any] = {"look": "final"}
+SEARCH_FIELDS = {"draws": "draws", "grid": "grid", "sweeps": "sweeps", "climbs": "gradient_steps"}
+INFILL_FIELDS = {
+    "screened": "candidates",
+    "starts": "starts",
+    "moves": "gradient_steps",
+    "rough": "rough_draws",
+    "outer": "outer_draws",
+    "inner": "inner_draws",
+}
+NEW_TASK_FIELDS = {"how": "method", "place": "location", "measure": "prior"}
 _UNSOUND = re.compile(r"^the value at step ([\d,]+) is not finite$")
 
 
@@ -40,18 +50,59 @@ def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:
     A setting that is gone is dropped if it has the value under which nothing has changed. A study with another value
     keeps it, and is then refused as a study with other settings.
 
-    >>> upgrade_settings({"strategy": {"strategy": "new task", "look": "final", "forks": 1}})
-    {'strategy': {'strategy': 'new task', 'forks': 1}}
+    >>> upgrade_settings({"strategy": {"strategy": "dynamic", "of": "raw", "look": "final"}})
+    {'strategy': {'strategy': 'dynamic', 'weights': 'raw', 'judge_by': 'final'}}
     """
     settings = _without_former(settings)
     if not isinstance(settings.get("strategy"), dict):
         return settings
-    strategy = {RENAMED_SETTINGS.get(name, name): value for name, value in settings["strategy"].items()}
-    if "family" in strategy:
-        objective = strategy["family"]["objective"]
-        renamed = {RENAMED_SETTINGS.get(name, name): value for name, value in objective.items()}
-        strategy["family"] = {**strategy["family"], "objective": renamed}
+    strategy: dict[str, Any] = {RENAMED_SETTINGS.get(name, name): value for name, value in settings["strategy"].items()}
+    match strategy.get("strategy"):
+        case "multitask":
+            strategy = upgrade_family(strategy)
+        case "new task":
+            strategy = upgrade_new_task(strategy)
+        case _:
+            pass
     return {**settings, "strategy": strategy}
+
+
+def upgrade_family(strategy: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a family of tasks.
+
+    >>> new = upgrade_family({"order": 1, "progress": True, "effort": {"draws": 8, "moves": 2, "climbs": 5}})
+    >>> new["search"], new["infill_search"], new["summed_rate"]
+    ({'draws': 8, 'gradient_steps': 5}, {'gradient_steps': 2}, True)
+    """
+    effort, rest = strategy.get("effort", {}), {n: v for n, v in strategy.items() if n not in ("effort", "progress")}
+    return {
+        **rest,
+        "summed_rate": strategy.get("progress", False),
+        "max_failures": 3,
+        "search": _renamed(effort, SEARCH_FIELDS),
+        "infill_search": _renamed(effort, INFILL_FIELDS),
+    }
+
+
+def upgrade_new_task(strategy: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run of a new task."""
+    thought, family = strategy.get("thought", {}), strategy.get("family", {})
+    objective = {RENAMED_SETTINGS.get(name, name): value for name, value in family.get("objective", {}).items()}
+    plain = {name: value for name, value in strategy.items() if name != "thought"}
+    return {
+        **_renamed(plain, {name: NEW_TASK_FIELDS.get(name, name) for name in plain}),
+        **_renamed(thought, {"places": "locations", "models": "models"}),
+        "family": {
+            **_renamed(family, {name: "summed_rate" if name == "progress" else name for name in family}),
+            "objective": objective,
+        },
+        "search": _renamed(thought, SEARCH_FIELDS),
+    }
+
+
+def _renamed(values: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The values under new names, only those that have one."""
+    return {names[name]: value for name, value in values.items() if name in names}
 
 
 def _without_former(settings: dict[str, Any]) -> dict[str, Any]:

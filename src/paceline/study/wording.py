@@ -93,6 +93,41 @@ def _all_failed(data: Data) -> str:
     return f"every fork failed{again}{where}: {advice}"
 
 
+def _kind_of_rates(data: Data) -> str:
+    return f"{'multipliers' if data['multipliers'] else 'rates'} {_rates(data['rates'])}"
+
+
+def _initial_design(data: Data) -> str:
+    runs, first = data["runs"], data["first"]
+    numbers = str(first) if len(runs) == 1 else f"{first} to {first + len(runs) - 1}"
+    each = "; ".join(f"task {run['task']!r} at {_kind_of_rates(run)}" for run in runs)
+    return f"first runs by Latin hypercube, {numbers} of {data['total']}: {each}"
+
+
+def _informative_run(data: Data) -> str:
+    rivals = ", ".join(f"{row['task']!r} {row['variance']:.2e}" for row in data["rivals"])
+    return (
+        f"run {data['fork']} of task {data['task']!r} at {_kind_of_rates(data)}: the variance at the best schedules is "
+        f"expected to fall from {data['before']:.2e} to {data['after']:.2e}"
+        + (f"; with a run of another task to: {rivals}" if rivals else "")
+    )
+
+
+def _answers(data: Data) -> str:
+    runs, failed = data["runs"], data["failed"]
+    count = "1 run is made" if runs == 1 else f"{runs} runs are made"
+    return f"{count}{f', {failed} of them failed' if failed else ''}: an answer for each task"
+
+
+def _plan(data: Data) -> str:
+    limited = "below the plan's rate" if data["limited"] else "the first rate of the plan"
+    return (
+        f"fork {data['fork']} runs to step {data['step']:,} at {_rate(data['rate'])}, {limited} "
+        f"({_rates(data['rates'])}), which has the best {data['alpha']:.2g}-quantile of the final value, "
+        f"{number(data['value'])}"
+    )
+
+
 SENTENCES: dict[str, Callable[[Data], str]] = {
     "text": lambda d: d["text"],
     # forks of one run
@@ -150,4 +185,25 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "lower peak": lambda d: (
         f"training diverged: it goes on from step {d['step']:,} at {_rate(d['rate'])}, and not above that again"
     ),
+    # a family of tasks
+    "initial design": _initial_design,
+    "no value yet": lambda d: (
+        f"no run has shown a value yet: {d['runs']} more by design, in the lower half of the rates"
+    ),
+    "informative run": _informative_run,
+    "task given up": lambda d: f"task {d['task']!r} is given up: {d['runs']} runs and none reached the end",
+    "all runs failed": lambda d: "every run failed: lower the upper bound of the rate, or fix the tasks",
+    "answers": _answers,
+    "worse run": lambda d: (
+        f"run {d['best']} of the same task ended better, at {number(d['best_value'])} against {number(d['value'])}"
+    ),
+    # a new task
+    "location": lambda d: f"{d['task']} lies {d['distance']:.2g} from {d['nearest']}, give or take {d['spread']:.2g}",
+    "probe": lambda d: (
+        f"a probe at {_rates(d['rates'])}: {d['share']:.0%} of what is uncertain about it is where the task lies"
+    ),
+    "plan": _plan,
+    "beyond known runs": lambda d: "its rate is not raised: the run is better than every known run",
+    "last interval": lambda d: "its rate is not raised above all it was run at: no interval is left to correct that",
+    "expected to end worse": lambda d: f"fork {d['best']} is expected to end better",
 }

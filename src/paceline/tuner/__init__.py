@@ -1,10 +1,10 @@
 """The one loop, by hand with ask and tell (`Tuner`) or driven by a runner (`tune`, `tune_tasks`, `warm_start`)."""
 
 from paceline.tuner.drive import tune
-from paceline.tuner.families import family_of, known_runs
+from paceline.tuner.families import load_family, read_known_runs
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
-from paceline.tuner.tasks import tune_tasks
+from paceline.tuner.tasks import tune_tasks, with_known_runs
 from paceline.tuner.warm import warm_start
 
-__all__ = ["Result", "Tuner", "family_of", "known_runs", "tune", "tune_tasks", "warm_start"]
+__all__ = ["Result", "Tuner", "load_family", "read_known_runs", "tune", "tune_tasks", "warm_start", "with_known_runs"]

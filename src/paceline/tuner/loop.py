@@ -175,7 +175,7 @@ class Tuner:
 
     @property
     def _known(self) -> tuple[Trace, ...]:
-        return self.strategy.known if isinstance(self.strategy, MultiTask | NewTask) else ()
+        return self.strategy.known_runs if isinstance(self.strategy, MultiTask | NewTask) else ()
 
     def close(self) -> None:
         """Release the study folder."""

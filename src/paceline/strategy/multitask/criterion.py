@@ -1,4 +1,4 @@
-"""How much a run would teach: the expected variance, once it is made, of the final values that matter.
+"""How much a run is expected to teach: the variance that is left, once it is made, at the final values that matter.
 
 J = mean_i Var[y(x^i, T_d, omega_i)],   Jbar(x, omega) = mean_i Var[y(x^i, T_d, omega_i) | y_(x, omega)]
 
@@ -7,11 +7,12 @@ show is a double Monte Carlo loop: draws of the run, and given each of them draw
 normals are fixed, so the criterion is a smooth function of x, and candidates are compared under the same luck.
 
 By the law of total variance E Jbar = J - mean_i Var(E[y_i | y_(x, omega)]), and only the last term depends on the
-candidate. Every draw of the run meets the same normals of the reference runs, so that term is the main effect of a
-two-way layout: what it is estimated from is what the run changes, and its error is in proportion to it. Estimated as a
-mean of conditional variances, most candidates, which teach little, were in no order at all.
+candidate. Every draw of the run meets the same normals of the reference runs, so this term is the main effect of a
+two-way layout, and its error is in proportion to it. As a mean of conditional variances the criterion could not rank
+the many candidates that teach little (docs/research.md, "A family of tasks").
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from paceline.errors import InputError
 from paceline.model import Normals, TraceModel, lower_solve
+from paceline.strategy.future_runs import task_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,18 +32,18 @@ class Criterion:
         model: a model with tasks; it may be conditioned on one draw of each run that is still under way.
         reference: x^i, one schedule per task.
         lengths: of the intervals (`Space.lengths`).
-        outer: normals of the candidate's draws.
-        inner: normals of the reference runs given each of these.
-        alone: normals of the reference runs, for J.
-        tasks: number of the task of each reference schedule.
+        candidate_normals: of the candidate's draws.
+        reference_normals: of the reference runs, given each of these.
+        current_normals: of the reference runs, for J.
+        tasks: number in the model of the task of each reference schedule.
     """
 
     model: TraceModel
     reference: Float[Tensor, "tasks intervals"]
     lengths: Float[Tensor, "intervals"]
-    outer: Normals
-    inner: Normals
-    alone: Normals
+    candidate_normals: Normals
+    reference_normals: Normals
+    current_normals: Normals
     tasks: Int[Tensor, "tasks"]
 
     @classmethod
@@ -51,50 +53,60 @@ class Criterion:
         reference: Float[Tensor, "tasks intervals"],
         lengths: Float[Tensor, "intervals"],
         *,
-        outer: int,
-        inner: int,
+        outer_draws: int,
+        inner_draws: int,
         generator: torch.Generator,
-        alone: int = 256,
-        tasks: "Int[Tensor, 'tasks'] | None" = None,
+        current_draws: int = 256,
+        tasks: "Sequence[str] | None" = None,
     ) -> "Criterion":
-        """Fix the normals: so many draws of a candidate, and of each reference run given each of them.
+        """Fix the normals: `outer_draws` of a candidate, and `inner_draws` of each reference run given each of them.
 
-        Both come in opposite pairs, and those of candidates have unit second moments where there are enough of them:
-        the effect of a run that acts linearly is then exact. An outer draw has 2 p d + 1 normals: p latents with their
-        random effects on d intervals, and where the run starts. `tasks` are those of the reference; all by default.
+        Both come in opposite pairs. Those of candidates have unit second moments if there are enough of them, so that
+        the effect of a run that acts linearly is exact. An outer draw has 2 p d + 1 normals: p latents with their
+        random effects on d intervals, and where the run starts. `tasks` names those of the reference; all by default.
         """
-        if outer < 2 or outer % 2 or inner < 4 or inner % 2:
+        if outer_draws < 2 or outer_draws % 2 or inner_draws < 4 or inner_draws % 2:
             raise InputError(
-                f"draws come in pairs, at least one of candidates and two of reference runs, got {outer} and {inner}: "
-                "pass even numbers"
+                "draws come in pairs, at least one of candidates and two of reference runs, got "
+                f"{outer_draws} and {inner_draws}: pass even numbers"
             )
         p, d, count = model.link.latents, len(lengths), len(reference)
-        half = Normals.of(p, outer // 2, d, generator).with_unit_moments()
-        given = Normals.of(p, inner // 2 * count, d, generator).reshape(inner // 2, count)
-        free = Normals.of(p, alone * count, d, generator).reshape(alone, count)
-        numbers = torch.arange(count) if tasks is None else tasks
-        outers, inners = half.concat(half.opposite()), given.concat(given.opposite())
-        return cls(model, reference, lengths, outers, inners, free, numbers)
+        half = Normals.of(p, outer_draws // 2, d, generator).with_unit_moments()
+        half_given = Normals.of(p, inner_draws // 2 * count, d, generator).reshape(inner_draws // 2, count)
+        current = Normals.of(p, current_draws * count, d, generator).reshape(current_draws, count)
+        return cls(
+            model,
+            reference,
+            lengths,
+            half.concat(half.opposite()),
+            half_given.concat(half_given.opposite()),
+            current,
+            task_numbers(model, tasks),
+        )
 
     def current(self) -> Float[Tensor, ""]:
         """J."""
-        drawn = self.model.draw_new(self.reference.T, self.tasks, self.alone, self.lengths)
-        return drawn.values[..., -1].var(0).mean()
+        draw = self.model.draw_new(self.reference.T, self.tasks, self.current_normals, self.lengths)
+        return draw.values[..., -1].var(0).mean()
 
     def gain(
         self, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"]
     ) -> Float[Tensor, "candidates"]:
-        """J - E Jbar of each candidate; differentiable in x."""
-        count, outer, pairs = len(x), len(self.outer.start), len(self.inner.start) // 2
-        drawn = self.model.draw_new(x.T[..., None], tasks[:, None], self.outer.for_each(count), self.lengths)
-        known = self.model.condition_on(drawn)
-        normals = self.inner.for_each(count, outer)
-        y = known.draw_new(self.reference.T, self.tasks, normals, self.lengths).values[..., -1]
+        """J - E Jbar of each candidate; differentiable in x. `tasks` numbers their tasks as the reference does."""
+        count, outer = len(x), len(self.candidate_normals.start)
+        pairs = len(self.reference_normals.start) // 2
+        own = self.tasks[tasks]
+        candidates = self.model.draw_new(
+            x.T[..., None], own[:, None], self.candidate_normals.for_each(count), self.lengths
+        )
+        informed = self.model.condition_on(candidates)
+        normals = self.reference_normals.for_each(count, outer)
+        y = informed.draw_new(self.reference.T, self.tasks, normals, self.lengths).values[..., -1]
         y = y.reshape(count, outer, 2, pairs, -1).mean(2)  # candidates, outer, pairs, tasks
         expected = y.mean(2)
         # Var(E[y | run]) = Var over runs of the mean over pairs, less what the mean of so few pairs adds to it
-        left = y - y.mean(1, keepdim=True) - (expected - expected.mean(1, keepdim=True))[:, :, None]
-        spurious = left.square().sum((1, 2)) / (outer * (pairs - 1)) / pairs
+        residual = y - y.mean(1, keepdim=True) - (expected - expected.mean(1, keepdim=True))[:, :, None]
+        spurious = residual.square().sum((1, 2)) / (outer * (pairs - 1)) / pairs
         return (expected.var(1, correction=0) - spurious).mean(-1)
 
     def __call__(
@@ -105,18 +117,19 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linearised:
+class LinearCriterion:
     """What the criterion would be if final values were linear in the latents, around the paths of their means.
 
-    With e the standard normals of a reference run, y = g'e and f = chol e at its points; a candidate's latents have
+    With e the standard normals of a reference run, y = g'e and f = chol e at its points. A candidate's latents have
     covariance b = Cov(f_c, y) with it and L_c L_c' with each other (random effect included), so seeing them takes
-    |L_c^-1 b|^2 off the variance. No draws: it finds the starts from which the criterion itself is minimised.
+    |L_c^-1 b|^2 off the variance. It needs no draws, and finds the starts from which the criterion itself is minimised.
     """
 
     model: TraceModel
     lengths: Float[Tensor, "intervals"]
     inputs: Float[Tensor, "tasks intervals d"]
     slopes: Float[Tensor, "p tasks intervals"]
+    tasks: Int[Tensor, "tasks"]
 
     @classmethod
     def of(
@@ -124,39 +137,38 @@ class Linearised:
         model: TraceModel,
         reference: Float[Tensor, "tasks intervals"],
         lengths: Float[Tensor, "intervals"],
-        tasks: "Int[Tensor, 'tasks'] | None" = None,
-    ) -> "Linearised":
+        tasks: "Sequence[str] | None" = None,
+    ) -> "LinearCriterion":
         """Linearise around the reference schedules."""
         count, d = reference.shape
-        none = Normals.none(model.link.latents, d, count)
-        e = none.latent.requires_grad_()
+        zero = Normals.none(model.link.latents, d, count)
+        e, numbers = zero.latent.requires_grad_(), task_numbers(model, tasks)
         with torch.enable_grad():
-            numbers = torch.arange(count) if tasks is None else tasks
-            drawn = model.draw_new(reference.T, numbers, Normals(e, none.effect, none.start), lengths)
-            (slopes,) = torch.autograd.grad(drawn.values[:, -1].sum(), e)
-        return cls(model, lengths, drawn.inputs.detach(), slopes)
+            path = model.draw_new(reference.T, numbers, Normals(e, zero.effect, zero.start), lengths)
+            (slopes,) = torch.autograd.grad(path.values[:, -1].sum(), e)
+        return cls(model, lengths, path.inputs.detach(), slopes, numbers)
 
     def gain(
         self, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"]
     ) -> Float[Tensor, "candidates"]:
-        """How much the mean variance would fall."""
+        """How much the mean variance would fall; `tasks` numbers the candidates' tasks as the reference does."""
         count, d, targets = len(x), len(self.lengths), len(self.inputs)
-        none = Normals.none(self.model.link.latents, d, count)
-        drawn = self.model.draw_new(x.T, tasks, none, self.lengths)
+        zero = Normals.none(self.model.link.latents, d, count)
+        path = self.model.draw_new(x.T, self.tasks[tasks], zero, self.lengths)
         nugget = self.model.posterior.hyper.nugget
-        own, theirs = self.model.process.repeat(count), self.model.process.repeat(targets)
+        candidate, reference = self.model.process.repeat(count), self.model.process.repeat(targets)
         for k in range(d):
-            look = theirs.marginal(self.inputs[:, k])
-            theirs = look.condition_on(look.mean)
-        theirs, covariances = theirs.repeat(count), list[Tensor]()
+            look = reference.marginal(self.inputs[:, k])
+            reference = look.condition_on(look.mean)
+        reference, covariances = reference.repeat(count), list[Tensor]()
         for k in range(d):
-            z = drawn.inputs[:, k]
-            look = own.marginal(z)
-            own = look.condition_on(look.mean, nugget)
-            row = theirs.marginal(z.expand(targets, *z.shape)).row[..., -d:]
+            z = path.inputs[:, k]
+            look = candidate.marginal(z)
+            candidate = look.condition_on(look.mean, nugget)
+            row = reference.marginal(z.expand(targets, *z.shape)).row[..., -d:]
             covariances.append((row * self.slopes[:, :, None]).sum(-1))
         b = torch.stack(covariances, -1)
-        assert own.own is not None, "it has seen d points"
-        chol = own.own.chol[:, None].expand(-1, targets, -1, -1, -1)
+        assert candidate.own is not None, "it has seen d points"
+        chol = candidate.own.chol[:, None].expand(-1, targets, -1, -1, -1)
         whitened = lower_solve(chol, b[..., None])[..., 0]
         return whitened.square().sum((0, -1)).mean(0)

@@ -1,11 +1,12 @@
-"""Algorithm 2: first runs by design, then one or several at a time where they teach most, then an answer for each task.
+"""Algorithm 2: runs by an initial design, then one or several at a time where they teach most, then the answers.
 
-Settings without state: everything is a function of the runs made so far (`Trace` with its task) and of those under way.
+A family holds settings and no state. Everything is a function of the runs so far (`Trace` with its task) and of those
+under way.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -13,13 +14,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model import Link, Normals, TraceModel, few_threads, link_of
-from paceline.strategy.multitask.infill import Choice, Effort, next_run
-from paceline.strategy.multitask.optimistic import best_schedules
-from paceline.strategy.multitask.reading import readable
-from paceline.strategy.multitask.space import Run, Space, first_runs
-from paceline.strategy.prospect import Prospect
+from paceline.model import Normals, TraceModel, few_threads, link_of
+from paceline.settings import FamilySettings
+from paceline.strategy.base import Goal
+from paceline.strategy.future_runs import FutureRuns, task_numbers
+from paceline.strategy.multitask.best_schedules import best_schedules
+from paceline.strategy.multitask.infill import Choice, next_run
+from paceline.strategy.multitask.preprocess import preprocess_runs
+from paceline.strategy.multitask.space import Run, Space, initial_runs
 from paceline.traces import Schedule, Trace
+
+RUNS_PER_TASK = 2  # of the initial design
+ANSWER_DRAWS = 1000  # of the final value that an answer promises
+ANSWER_QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,148 +46,139 @@ class Answer:
 class Family:
     """Multi-task tuning.
 
+    There is one order of tasks: that of `goal.tasks`, followed by `known_tasks`. The model numbers tasks in an order of
+    its own, which nobody else uses.
+
     Args:
-        space: the schedules searched.
-        tasks: names of the tasks that are tuned.
-        initial: N_0, first runs by Latin hypercube; by default two for each task.
-        alpha: quantile of the optimistic set.
-        answer_alpha: quantile of the answers: 0.5 risk-neutral, less to be careful; the best of many schedules tends
-            to be one that the model thinks too much of.
-        dims: L, dimensions of the task embedding.
-        link, order, progress: as in `TraceModel.fit`.
-        infill: "variance" runs what teaches most about the optimistic set (the paper's criterion); "optimistic" runs
-            the set itself and the best schedules by the median, tasks in turn, in a fraction of the time.
-        seed: of everything drawn.
-        effort: how hard to search.
-        others: tasks that are known by runs made before, and inform these; nothing is proposed or answered for them.
+        goal: bounds, length, seed and the names of the tasks that are tuned.
+        settings: how they are tuned; `budget` and `batch` are left to the caller.
+        known_tasks: tasks of runs that were made before and inform these. Nothing is proposed or answered for them.
     """
 
-    space: Space
-    tasks: tuple[str, ...]
-    initial: int | None = None
-    alpha: float = 0.8
-    answer_alpha: float = 0.3
-    dims: int = 2
-    link: "str | Link" = "signed"
-    order: int = 2
-    progress: bool = True
-    infill: str = "variance"
-    seed: int = 0
-    effort: Effort = field(default_factory=Effort)
-    others: tuple[str, ...] = ()
+    goal: Goal
+    settings: FamilySettings = field(default_factory=FamilySettings)
+    known_tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = (*self.tasks, *self.others)
-        if len(set(names)) != len(names) or not self.tasks:
-            raise InputError(f"tasks must be at least one different name, got {list(names)}: rename them")
-        for name in ("alpha", "answer_alpha"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} must lie in (0, 1), got {getattr(self, name)}")
-        if self.infill not in ("variance", "optimistic"):
-            raise InputError(f'infill must be "variance" or "optimistic", got {self.infill!r}')
+        if len(set(self.all_tasks)) != len(self.all_tasks) or not self.tasks:
+            raise InputError(f"tasks must be at least one different name, got {list(self.all_tasks)}: rename them")
 
-    def first(self) -> tuple[Run, ...]:
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks that are tuned."""
+        return self.goal.tasks
+
+    @property
+    def all_tasks(self) -> tuple[str, ...]:
+        """These, and then the tasks of known runs."""
+        return (*self.goal.tasks, *self.known_tasks)
+
+    @property
+    def space(self) -> Space:
+        """The schedules searched."""
+        return Space(self.goal.lr_range, self.goal.steps, self.settings.intervals, self.settings.base_shape)
+
+    def initial_runs(self) -> tuple[Run, ...]:
         """The runs to begin with."""
-        return first_runs(self.space, self.tasks, self.initial or 2 * len(self.tasks), self.seed)
+        count = self.settings.initial or RUNS_PER_TASK * len(self.tasks)
+        return initial_runs(self.space, self.tasks, count, self.goal.seed)
 
     def fit(self, traces: Sequence[Trace]) -> TraceModel:
-        """The trace model of the runs so far, cut and scaled as the space says; failed ones stood still."""
-        names = (*self.tasks, *self.others)
-        unknown = {trace.task for trace in traces} - set(names)
+        """The trace model of the runs so far, cut and scaled as the space says; failed runs count as flat."""
+        unknown = {trace.task for trace in traces} - set(self.all_tasks)
         if unknown:
-            raise InputError(f"expected runs of the tasks {list(names)}, got {sorted(unknown)}: name their task")
+            raise InputError(
+                f"expected runs of the tasks {list(self.all_tasks)}, got {sorted(unknown)}: name their task"
+            )
+        settings = self.settings
         model = TraceModel.fit(
-            readable(traces, self.space, signed=link_of(self.link).signed),
+            preprocess_runs(traces, self.space, signed=link_of(settings.link).signed),
             intervals=self.space.change_points,
-            link=self.link,
-            order=self.order,
-            summed_rate=self.progress,
-            tasks=self.dims,
+            link=settings.link,
+            order=settings.order,
+            summed_rate=settings.summed_rate,
+            tasks=settings.dims,
             lr=self.space.lr_range,
         )
-        for task in names:  # one without runs yet: at the centre of the prior
+        for task in self.all_tasks:  # one without runs yet: at the centre of the prior
             if task not in model.encoder.tasks:
-                model = model.with_task(task, np.zeros(self.dims))
+                model = model.with_task(task, np.zeros(settings.dims))
         return model
 
     def propose(
         self,
         model: TraceModel,
-        made: Sequence[Trace],
+        traces: Sequence[Trace],
         *,
         under_way: Sequence[Run] = (),
         count: int = 1,
-        among: "Sequence[str] | None" = None,
+        tasks: "Sequence[str] | None" = None,
     ) -> tuple[Choice, ...]:
-        """The next runs, each as if those before it, and those under way, had gone as expected; `among` these tasks."""
-        numbers = [model.encoder.tasks.index(task) for task in among or self.tasks]
+        """The next runs of some tasks, each as if those before it, and those under way, had gone as expected."""
+        tasks, settings = tasks or self.tasks, self.settings
         for run in under_way:
             model = self.fantasy(model, run)
-        choices, turns = list[Choice](), Counter([*(trace.task for trace in made), *(run.task for run in under_way)])
+        choices = list[Choice]()
+        runs_of = Counter([*(trace.task for trace in traces), *(run.task for run in under_way)])
         for i in range(count):
-            generator = torch.Generator().manual_seed(self.seed + 1000 * (len(made) + len(under_way) + i) + 1)
-            starts = self._run_before(model, made, len(numbers))
-            task = None if self.infill == "variance" else min(among or self.tasks, key=lambda task: turns[task])
-            choices.append(
-                next_run(
-                    model,
-                    self.space,
-                    # a task's own schedule: every second one optimistic, the others as good as is believed now
-                    alpha=0.5 if task and turns[task] % 2 == 0 else self.alpha,
-                    effort=self.effort,
-                    starts=starts,
-                    generator=generator,
-                    tasks=numbers,
-                    of=task,
-                )
+            number = len(traces) + len(under_way) + i
+            task = None if settings.infill == "variance" else min(tasks, key=lambda task: runs_of[task])
+            choice = next_run(
+                model,
+                self.space,
+                tasks,
+                # a task's own schedule: every second one optimistic, the others as good as is believed now
+                alpha=0.5 if task and runs_of[task] % 2 == 0 else settings.alpha,
+                search=settings.search,
+                infill=settings.infill_search,
+                generator=torch.Generator().manual_seed(self.goal.seed + 1000 * number + 1),
+                starts=self._best_schedules_so_far(model, traces, len(tasks)),
+                optimistic_task=task,
             )
-            turns[choices[-1].run.task] += 1
-            model = self.fantasy(model, choices[-1].run)
+            choices.append(choice)
+            runs_of[choice.run.task] += 1
+            model = self.fantasy(model, choice.run)
         return tuple(choices)
 
     def fantasy(self, model: TraceModel, run: Run) -> TraceModel:
         """The model as if a run had followed the path of its latents' means."""
-        task = torch.tensor(model.encoder.tasks.index(run.task))
+        task = task_numbers(model, [run.task])[0]
         x = torch.tensor(run.x, dtype=torch.float64)
         normals = Normals.none(model.link.latents, self.space.intervals)
         with torch.no_grad(), few_threads():
             return model.condition_on(model.draw_new(x, task, normals, self.space.lengths(model)))
 
-    def answers(self, model: TraceModel, made: Sequence[Trace], *, alpha: float | None = None) -> dict[str, Answer]:
-        """The best schedule for each task, with what it is expected to reach."""
-        lengths, order = self.space.lengths(model), alpha or self.answer_alpha
-        generator = torch.Generator().manual_seed(self.seed)
-        numbers = [model.encoder.tasks.index(task) for task in self.tasks]
+    def answers(self, model: TraceModel, traces: Sequence[Trace], *, alpha: float | None = None) -> dict[str, Answer]:
+        """The best schedule for each task, with the final values it is expected to reach."""
+        lengths, search = self.space.lengths(model), self.settings.search
+        generator = torch.Generator().manual_seed(self.goal.seed)
+        thorough = replace(search, draws=2 * search.draws, sweeps=search.sweeps + 1)
         with few_threads():
             x = best_schedules(
                 model,
-                order,
+                alpha or self.settings.answer_alpha,
                 lengths,
-                starts=self._run_before(model, made, len(numbers)),
-                draws=2 * self.effort.draws,
-                grid=self.effort.grid,
-                sweeps=self.effort.sweeps + 1,
-                moves=self.effort.climbs,
+                thorough,
                 generator=generator,
-                tasks=numbers,
+                tasks=self.tasks,
+                starts=self._best_schedules_so_far(model, traces, len(self.tasks)),
             )
-            normals = Normals.of(model.link.latents, 1000, self.space.intervals, generator)
+            normals = Normals.of(model.link.latents, ANSWER_DRAWS, self.space.intervals, generator)
             with torch.no_grad():
-                finals = Prospect(model, torch.tensor(numbers), lengths, normals).finals(x)
-        levels = torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)
-        users = model.encoder.to_user(torch.quantile(finals, levels, dim=1).T)
+                finals = FutureRuns.of(model, self.tasks, lengths, normals).finals(x)
+        levels = torch.tensor(ANSWER_QUANTILES, dtype=torch.float64)
+        quantiles = model.encoder.to_user(torch.quantile(finals, levels, dim=1).T)
         return {
             task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
-            for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, users, strict=True))
+            for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, quantiles, strict=True))
         }
 
-    def _run_before(
-        self, model: TraceModel, made: Sequence[Trace], tasks: int
+    def _best_schedules_so_far(
+        self, model: TraceModel, traces: Sequence[Trace], tasks: int
     ) -> "Float[Tensor, 'starts tasks intervals'] | None":
         """The schedule of each task's best run so far, as a start for every task."""
-        best = dict[str, Trace]()
-        sign = model.encoder.segmenter.objective.sign
-        for trace in made:
+        best, sign = dict[str, Trace](), model.encoder.segmenter.objective.sign
+        for trace in traces:
             whole = not trace.failed and trace.last_step >= self.space.change_points[-2]
             if whole and (trace.task not in best or sign * trace.last_value > sign * best[trace.task].last_value):
                 best[trace.task] = trace

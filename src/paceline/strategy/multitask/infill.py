@@ -2,72 +2,37 @@
 
 {x_new, omega_new} = argmin E_y Jbar(x, omega)   (paper, eq. suropt), exhaustive over tasks
 
-Many candidates of every task are screened by the linearised criterion; the best of each are moved by the gradient of a
-criterion of few draws, all at once; where that leads is compared by the criterion of many draws. What this costs is
-known beforehand and reported.
+Many candidates of every task are ranked by the linear criterion. The best of each are moved, all at once, by the
+gradient of a criterion of few draws. A criterion of many draws then compares them. What this costs is known beforehand
+and reported.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from paceline.errors import InputError
 from paceline.model import TraceModel, few_threads
+from paceline.settings import InfillBudget, SearchBudget
 from paceline.strategy.ascent import ascend
-from paceline.strategy.multitask.criterion import Criterion, Linearised
-from paceline.strategy.multitask.optimistic import best_schedules
+from paceline.strategy.multitask.best_schedules import best_schedules
+from paceline.strategy.multitask.criterion import Criterion, LinearCriterion
 from paceline.strategy.multitask.space import Run, Space, as_floats
 
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How hard to search.
-
-    Args:
-        outer, inner: draws of a candidate, and of each reference run given one of these, in the last comparison.
-        rough: outer draws while candidates are moved.
-        screened: candidates of each task that the linearised criterion sees.
-        starts: candidates of each task that are moved.
-        moves: gradient steps.
-        draws: of a schedule, in the search for the optimistic set.
-        grid, sweeps: of that search (`best_schedules`).
-        climbs: gradient steps after it, in the search for answers.
-    """
-
-    outer: int = 48
-    inner: int = 4
-    rough: int = 8
-    screened: int = 128
-    starts: int = 2
-    moves: int = 6
-    draws: int = 48
-    grid: int = 7
-    sweeps: int = 2
-    climbs: int = 20
-
-    def __post_init__(self) -> None:
-        if self.starts < 1 or self.screened < self.starts:
-            raise InputError(f"starts are chosen among those screened, got {self.starts} among {self.screened}")
-
-    def cost(self, tasks: int, intervals: int) -> int:
-        """Intervals drawn for one decision: what its time is proportional to."""
-        quantiles = self.draws * tasks * self.grid * intervals * (self.sweeps * intervals + (intervals + 1) / 2)
-        moved = self.moves * self.starts * tasks * self.rough * (1 + tasks * self.inner) * intervals
-        compared = self.starts * tasks * self.outer * (1 + tasks * self.inner) * intervals
-        return round(quantiles + moved + compared)
+STEP_SIZE = 0.08  # of the gradient steps that move candidates, in [0, 1] of the bounds
+CANDIDATE_SPREAD = 0.15  # deviation of the candidates near a reference schedule, likewise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A run to make and why.
+    """A run to make, and why.
 
     Args:
         run: task and schedule.
-        reference: the optimistic set, one x per task that can be run, in the order they were given in.
+        reference: the optimistic set, one x per task, in the order in which the tasks were given.
         before: J, in squared scaled units.
         after: E Jbar of the run.
         rivals: the best E Jbar of each task that was considered, by its name.
@@ -85,78 +50,82 @@ class Choice:
 def next_run(
     model: TraceModel,
     space: Space,
+    tasks: Sequence[str],
     *,
-    alpha: float = 0.9,
-    effort: "Effort | None" = None,
-    starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
+    alpha: float,
+    search: SearchBudget,
+    infill: InfillBudget,
     generator: torch.Generator,
-    tasks: "Sequence[int] | None" = None,
-    of: str | None = None,
+    starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
+    optimistic_task: str | None = None,
 ) -> Choice:
-    """The most informative run about the optimistic set.
+    """The run that teaches most about the optimistic set; or the optimistic schedule of one task.
 
     Args:
         model: fitted to the runs so far, conditioned on those under way.
         space: the schedules searched.
+        tasks: names of the tasks that can be run and are to be learnt about.
         alpha: order of the quantile that makes the set optimistic; higher explores more.
-        effort: how hard to search.
-        starts: schedules that compete for the optimistic set (`best_schedules`).
+        search: how hard to search for the set.
+        infill: how hard to search for the run.
         generator: source of randomness.
-        tasks: numbers of the tasks that can be run and are to be learnt about; all by default.
-        of: a task whose schedule in the optimistic set is to be run as it is.
+        starts: schedules that compete for the optimistic set (`best_schedules`).
+        optimistic_task: the task whose schedule in the optimistic set is run as it is, without a search.
     """
-    effort = effort or Effort()
-    numbers = torch.tensor(range(len(model.encoder.tasks)) if tasks is None else tasks)
-    lengths, count = space.lengths(model), len(numbers)
+    lengths = space.lengths(model)
     with few_threads():
-        reference = best_schedules(
-            model,
-            alpha,
-            lengths,
-            starts=starts,
-            draws=effort.draws,
-            grid=effort.grid,
-            sweeps=effort.sweeps,
-            generator=generator,
-            tasks=tasks,
-        )
+        sweeps_only = replace(search, gradient_steps=0)
+        reference = best_schedules(model, alpha, lengths, sweeps_only, generator=generator, tasks=tasks, starts=starts)
         criterion = partial(
-            Criterion.of, model, reference, lengths, inner=effort.inner, generator=generator, tasks=numbers
+            Criterion.of, model, reference, lengths, inner_draws=infill.inner_draws, generator=generator, tasks=tasks
         )
-        fine = criterion(outer=effort.outer)
-        if of is None:
-            owners, rough = numbers.repeat_interleave(effort.starts), criterion(outer=effort.rough)
-            begin = screened(Linearised.of(model, reference, lengths, numbers), reference, effort, generator, numbers)
-            x = ascend(lambda x: rough.gain(x, owners), begin, effort.moves, rate=0.08, directions=True)
+        fine = criterion(outer_draws=infill.outer_draws)
+        if optimistic_task is None:
+            owners = torch.arange(len(tasks)).repeat_interleave(infill.starts)
+            rough = criterion(outer_draws=infill.rough_draws)
+            linear = LinearCriterion.of(model, reference, lengths, tasks)
+            begin = screen(linear, reference, infill, generator)
+            x = ascend(
+                lambda x: rough.gain(x, owners), begin, infill.gradient_steps, step_size=STEP_SIZE, normalise=True
+            )
         else:
-            owners = torch.tensor([model.encoder.tasks.index(of)])
-            x = reference[numbers == owners]
+            owners = torch.tensor([tasks.index(optimistic_task)])
+            x = reference[owners]
         with torch.no_grad():
             before = fine.current()
             scores = before - torch.cat([fine.gain(x[i : i + 1], owners[i : i + 1]) for i in range(len(x))])
     best = int(scores.argmin())
-    rivals = {model.encoder.tasks[m]: float(scores[owners == m].min()) for m in map(int, numbers) if m in owners}
-    run = Run(model.encoder.tasks[int(owners[best])], as_floats(x[best]))
-    return Choice(run, reference, float(before), float(scores[best]), rivals, effort.cost(count, space.intervals))
+    rivals = {task: float(scores[owners == m].min()) for m, task in enumerate(tasks) if m in owners}
+    run = Run(tasks[int(owners[best])], as_floats(x[best]))
+    cost = decision_cost(search, infill, len(tasks), space.intervals)
+    return Choice(run, reference, float(before), float(scores[best]), rivals, cost)
 
 
-def screened(
-    criterion: Linearised,
+def screen(
+    criterion: LinearCriterion,
     reference: Float[Tensor, "tasks intervals"],
-    effort: Effort,
+    infill: InfillBudget,
     generator: torch.Generator,
-    tasks: Int[Tensor, "tasks"],
-) -> Float[Tensor, "chosen intervals"]:
-    """For each task the most promising of many candidates: at random, near the reference schedules, and these."""
+) -> Float[Tensor, "starts intervals"]:
+    """The most promising candidates of each task: of the reference schedules, others near them, and random ones."""
     count, d = reference.shape
-    found = list[Tensor]()
-    near = max(0, (effort.screened - count) // 2)
-    for task in tasks:
-        anywhere = torch.rand(max(0, effort.screened - count - near), d, dtype=torch.float64, generator=generator)
+    best = list[Tensor]()
+    near = max(0, (infill.candidates - count) // 2)
+    for task in torch.arange(count):
+        anywhere = torch.rand(max(0, infill.candidates - count - near), d, dtype=torch.float64, generator=generator)
         which = torch.randint(count, (near,), generator=generator)
-        noise = 0.15 * torch.randn(near, d, dtype=torch.float64, generator=generator)
+        noise = CANDIDATE_SPREAD * torch.randn(near, d, dtype=torch.float64, generator=generator)
         x = torch.cat([reference, (reference[which] + noise).clamp(0, 1), anywhere])
         with torch.no_grad():
             gain = criterion.gain(x, task.expand(len(x)))
-        found.append(x[gain.topk(effort.starts).indices])
-    return torch.cat(found)
+        best.append(x[gain.topk(infill.starts).indices])
+    return torch.cat(best)
+
+
+def decision_cost(search: SearchBudget, infill: InfillBudget, tasks: int, intervals: int) -> int:
+    """Intervals drawn for one decision: its time is proportional to this."""
+    given = 1 + tasks * infill.inner_draws
+    quantiles = search.draws * tasks * search.grid * intervals * (search.sweeps * intervals + (intervals + 1) / 2)
+    moved = infill.gradient_steps * infill.starts * tasks * infill.rough_draws * given * intervals
+    compared = infill.starts * tasks * infill.outer_draws * given * intervals
+    return round(quantiles + moved + compared)

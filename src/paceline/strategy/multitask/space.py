@@ -1,7 +1,7 @@
-"""What is searched: schedules with one number in [0, 1] per interval, and the runs to begin with.
+"""What is searched: schedules with one number in [0, 1] per interval, and the initial design.
 
-x_k is the rate of interval k, or the multiplier of a base there, on the logarithmic scale of the bounds: the model's
-own control, so that what a model says of x it says of the schedule.
+x_k is the rate of interval k, or the multiplier of a base there, on the logarithmic scale of the bounds. This is the
+model's own control, so a forecast for x is a forecast for the schedule.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Space:
     """Schedules of d equal intervals.
 
     Args:
-        lr_range: bounds of the rate; of the multiplier, where there is a base.
+        lr_range: bounds of the rate; of the multiplier if there is a base.
         steps: length of a run.
         intervals: d.
         base: the paper's piecewise-constant rates, or a shape to be multiplied.
@@ -51,18 +51,18 @@ class Space:
         return np.linspace(0, self.steps, self.intervals + 1).round().astype(int)
 
     def schedule(self, x: "Sequence[float] | Float[np.ndarray, 'intervals'] | Tensor") -> Schedule:
-        """The schedule of some x."""
+        """The schedule of x."""
         unit = np.clip(np.asarray(x, dtype=float), 0.0, 1.0)
         return Schedule(self.lr_range.from_unit(unit), self.change_points, self.steps, self.base)
 
     def x_of(self, schedule: Schedule) -> Float[np.ndarray, "intervals"]:
-        """The x that comes nearest to a schedule: its mean control over each interval, which may lie outside [0, 1]."""
+        """The x nearest to a schedule: its mean control over each interval, which may lie outside [0, 1]."""
         multiplied = schedule.tuned_base is not None and schedule.base == shape_of(self.base)
         means = [schedule.mean_log10(int(a), int(b), of_multiplier=multiplied) for a, b in pairwise(self.change_points)]
         return self.lr_range.log10_to_unit(np.array(means))
 
     def lengths(self, model: TraceModel) -> Float[Tensor, "intervals"]:
-        """Lengths of the intervals as the model sees them, from where runs are first observed."""
+        """Lengths of the intervals in the model's units, from the step at which runs are first observed."""
         ahead = model.encoder.future(self.schedule([0.5] * self.intervals), model.start_distribution.step)
         if len(ahead.lengths) != self.intervals:
             raise InputError(
@@ -74,22 +74,22 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run to be made: its task, and its schedule as x."""
+    """A run to make: its task, and its schedule as x."""
 
     task: str
     x: tuple[float, ...]
 
 
 def as_floats(x: "Float[np.ndarray, 'intervals'] | Tensor") -> tuple[float, ...]:
-    """Plain numbers, as a run holds them."""
+    """Plain numbers, for a `Run`."""
     return tuple(float(value) for value in x)
 
 
-def first_runs(space: Space, tasks: Sequence[str], count: int, seed: int) -> tuple[Run, ...]:
+def initial_runs(space: Space, tasks: Sequence[str], count: int, seed: int) -> tuple[Run, ...]:
     """Latin hypercube in log space: each interval's rates fill `count` equal cells once; tasks take turns.
 
     >>> space = Space(LearningRateRange(1e-4, 1e-2), steps=100, intervals=2)
-    >>> sorted(run.task for run in first_runs(space, ["a", "b"], 4, seed=0))
+    >>> sorted(run.task for run in initial_runs(space, ["a", "b"], 4, seed=0))
     ['a', 'a', 'b', 'b']
     """
     if count < 1:

@@ -1,0 +1,19 @@
+"""What users may set, each setting written once: it becomes a keyword of a function and an option of a command.
+
+Nothing heavy is imported here, so that `paceline tasks --help` does not wait for torch.
+"""
+
+from paceline.settings.family import FamilySettings
+from paceline.settings.fields import check_fields, show_settings, with_changes
+from paceline.settings.new_task import NewTaskSettings
+from paceline.settings.search import InfillBudget, SearchBudget
+
+__all__ = [
+    "FamilySettings",
+    "InfillBudget",
+    "NewTaskSettings",
+    "SearchBudget",
+    "check_fields",
+    "show_settings",
+    "with_changes",
+]

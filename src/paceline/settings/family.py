@@ -1,0 +1,119 @@
+"""The settings of a family of tasks, which `tune_tasks`, `MultiTask`, `Family` and `paceline tasks` share."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from paceline.settings.fields import check_fields, setting
+from paceline.settings.search import InfillBudget, SearchBudget
+
+if TYPE_CHECKING:
+    from paceline.model import Link
+    from paceline.shapes import Shape
+    from paceline.traces import Transform, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySettings:
+    """How the schedules of a family of tasks are tuned.
+
+    The defaults of `alpha`, `answer_alpha`, `order`, `summed_rate` and `link` come from docs/research.md,
+    "A family of tasks".
+    """
+
+    intervals: int = setting(5, "Intervals of a schedule: one rate on each.", at_least=1, option=int)
+    initial: int | None = setting(
+        None,
+        "First runs, by design.",
+        at_least=0,
+        option=int,
+        default_text="two for each task without known runs, or one if the budget is less than three for each",
+    )
+    budget: int = setting(20, "Runs in all, the first ones included. Known runs cost nothing.", at_least=1, option=int)
+    batch: int = setting(
+        1, "Runs at once. Each is chosen as if those before it had gone as expected.", at_least=1, option=int
+    )
+    base: "str | Shape" = setting(
+        "constant",
+        "constant tunes a rate for each interval. A shape (horizon, linear, cosine, ...) tunes multipliers of it; "
+        "horizon is the shape that `tune` uses.",
+        option=str,
+    )
+    alpha: float = setting(
+        0.8,
+        "Quantile of the final value that the optimistic schedules maximise. Higher explores more.",
+        inside=(0, 1),
+        option=float,
+    )
+    answer_alpha: float = setting(
+        0.3,
+        "Quantile of the final value that the answers maximise. 0.5 is risk-neutral, less is careful.",
+        inside=(0, 1),
+        option=float,
+    )
+    infill: str = setting(
+        "variance",
+        "variance makes the run that reduces the uncertainty about the best schedules most, as in the paper. "
+        "optimistic runs an optimistic schedule of each task in turn, which is decided in a fraction of the time.",
+        choices=("variance", "optimistic"),
+        option=str,
+    )
+    weights: "Weights | None" = setting(
+        None,
+        "Weights that are judged.",
+        choices=("raw", "averaged"),
+        option=str,
+        default_text="raw, or averaged if there is a base",
+    )
+    dims: int = setting(2, "Dimensions of the task embedding.", at_least=0, option=int)
+    link: "str | Link" = setting("signed", "Link of the trace model, as in `TraceModel.fit`.", option=str)
+    order: int = setting(2, "How many intervals back the trace model looks.", choices=(1, 2, 3), option=int)
+    summed_rate: bool = setting(True, "Whether the trace model also sees the sum of the rates so far.", option=bool)
+    transform: "Transform" = setting(
+        "log",
+        "Scale of the trace model. log becomes identity if a value is not positive.",
+        choices=("log", "identity"),
+        option=str,
+    )
+    max_failures: int = setting(
+        3, "Failed runs after which a task is given up, if none has reached the end.", at_least=1, option=int
+    )
+    search: SearchBudget = setting(SearchBudget(), "How hard to search for the best schedules.")
+    infill_search: InfillBudget = setting(InfillBudget(), "How hard to search for the next run.")
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def base_shape(self) -> "Shape":
+        """The base as a shape."""
+        from paceline.shapes import HOLD_THEN_DECAY, shape_of
+
+        return HOLD_THEN_DECAY if self.base == "horizon" else shape_of(self.base)
+
+    @property
+    def judged_weights(self) -> "Weights":
+        """The weights whose values are modelled."""
+        from paceline.shapes import Constant
+
+        return self.weights or ("raw" if isinstance(self.base_shape, Constant) else "averaged")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            **asdict(self),
+            "base": self.base_shape.to_json(),
+            "weights": self.judged_weights,
+            "link": self.link if isinstance(self.link, str) else type(self.link).__name__.lower(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "FamilySettings":
+        """The settings that `to_json` wrote."""
+        from paceline.shapes import shape_from_json
+
+        parts: dict[str, Any] = {
+            "base": shape_from_json(data["base"]),
+            "search": SearchBudget(**data["search"]),
+            "infill_search": InfillBudget(**data["infill_search"]),
+        }
+        return cls(**{**data, **parts})

@@ -1,0 +1,58 @@
+"""The settings of a run of a new task, which `warm_start` and `NewTask` share."""
+
+from dataclasses import dataclass
+
+from paceline.errors import InputError
+from paceline.settings.fields import check_fields, setting
+from paceline.settings.search import SearchBudget
+
+
+@dataclass(frozen=True, slots=True)
+class NewTaskSettings:
+    """How a run of a new task of a known family is tuned.
+
+    The default of `alphas` comes from docs/research.md, "A new task": from 0.7 down to 0.3 ended lower than five other
+    paths.
+    """
+
+    probe: int = setting(
+        0,
+        "Steps at the beginning, rounded up to whole intervals, whose rates are chosen to learn where the task lies.",
+        at_least=0,
+    )
+    method: str = setting(
+        "dynamic",
+        "dynamic plans the rest of the run anew at each change point. probe plans it once, after the probe. "
+        "universal runs what is best on average over the tasks there may be.",
+        choices=("universal", "probe", "dynamic"),
+    )
+    location: str = setting(
+        "posterior",
+        "posterior integrates over where the task may lie; point takes the most probable location.",
+        choices=("posterior", "point"),
+    )
+    prior: str = setting(
+        "gaussian",
+        "Where the task may lie before its first step: gaussian around the known tasks, or their convex hull.",
+        choices=("gaussian", "hull"),
+    )
+    forks: int = setting(1, "Runs side by side, after the probe. Only dynamic has several.", at_least=1)
+    alphas: tuple[float, float] = setting(
+        (0.7, 0.3),
+        "Quantile of the final value that is maximised, at the first decision and at the last. Optimism pays early, "
+        "when a mistake can still be corrected and teaches something. A plan that is made once takes the second.",
+    )
+    locations: int = setting(48, "Locations of the task that are tried at a decision.", at_least=1)
+    models: int = setting(8, "Of these, how many a plan averages over.", at_least=1)
+    search: SearchBudget = setting(
+        SearchBudget(draws=24, gradient_steps=15), "How hard to search for the best schedule under each model."
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.method == "probe" and self.probe == 0:
+            raise InputError('method="probe" needs a probe, got probe=0: pass its length in steps')
+        if self.forks > 1 and self.method != "dynamic":
+            raise InputError(f'several forks need method="dynamic", got {self.forks} and {self.method!r}: pass forks=1')
+        if len(self.alphas) != 2 or not all(0 < alpha < 1 for alpha in self.alphas):
+            raise InputError(f"alphas must be two quantiles in (0, 1), first and last, got {self.alphas}")

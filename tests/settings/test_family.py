@@ -1,0 +1,58 @@
+"""The settings of a family of tasks: derived values, and plain data."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from paceline.errors import InputError
+from paceline.model import Signed
+from paceline.settings import FamilySettings, InfillBudget, SearchBudget
+from paceline.shapes import HOLD_THEN_DECAY, Linear
+
+
+def test_weights_follow_the_base() -> None:
+    assert FamilySettings().judged_weights == "raw"
+    assert FamilySettings(base="horizon").judged_weights == "averaged"
+    assert FamilySettings(base="horizon", weights="raw").judged_weights == "raw"
+    assert FamilySettings(base="horizon").base_shape == HOLD_THEN_DECAY
+
+
+def test_settings_survive_json() -> None:
+    settings = FamilySettings(
+        intervals=3,
+        base=Linear(),
+        link=Signed(),
+        search=SearchBudget(draws=4),
+        infill_search=InfillBudget(candidates=9),
+        initial=2,
+    )
+    data = json.loads(json.dumps(settings.to_json()))
+    again = FamilySettings.from_json(data)
+    assert again.to_json() == data
+    assert (again.intervals, again.initial, again.base) == (3, 2, Linear())
+    assert (again.search, again.infill_search) == (settings.search, settings.infill_search)
+    assert (again.link, again.weights) == ("signed", "averaged")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"weights": "both"}, 'weights must be "raw" or "averaged"'),
+        ({"infill": "greedy"}, 'infill must be "variance" or "optimistic", got \'greedy\''),
+        ({"alpha": 1.0}, r"alpha must lie in \(0, 1\), got 1"),
+        ({"order": 4}, "order must be 1 or 2 or 3, got 4"),
+        ({"dims": -1}, "dims must be at least 0, got -1"),
+    ],
+)
+def test_what_is_refused(values: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FamilySettings(**values)
+
+
+def test_they_are_light_to_import() -> None:
+    """The command line reads them to print its help."""
+    code = "import sys, paceline.settings; assert not {'torch', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,63 @@
+"""Algorithm 2 as a journaled strategy, by hand: interrupted, with odd values, with too few observations."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from paceline import Tuner
+from paceline.errors import InputError
+from paceline.strategy import Dynamic, MultiTask
+from tests.quick_families import BOUNDS, NOISES, STEPS, facts, quick_tuner, report, run_by_hand
+
+
+def test_the_optimistic_set_can_be_run_itself() -> None:
+    tuner = run_by_hand(quick_tuner(None, infill="optimistic", initial=3, budget=5, batch=2))
+    tasks = {p.fork: list(NOISES)[p.task] for p in tuner.study.intervals}
+    rows = [row for decision in tuner.study.decisions for row in decision.details.get("infill", [])]
+    assert [row["rivals"] for row in rows] == [{tasks[row["fork"]]: row["after"]} for row in rows]
+    assert len(rows) == 2
+    assert list(tuner.study.answers) == list(NOISES)
+
+
+def test_by_hand_without_a_folder_the_study_is_there_too() -> None:
+    tuner = quick_tuner()
+    with pytest.raises(InputError, match="needs both their names and a strategy for families, got no tasks"):
+        Tuner(lr=BOUNDS, steps=STEPS, strategy=MultiTask())
+    with pytest.raises(InputError, match="got 2 tasks and Dynamic"):
+        Tuner(lr=BOUNDS, steps=STEPS, strategy=Dynamic.greedy(), tasks=["a", "b"])
+    intervals = tuner.ask()
+    assert intervals is not None
+    assert {tuner.task_of(p) for p in intervals} < set(NOISES)
+    for p in intervals:
+        report(tuner, p)
+    assert set(run_by_hand(tuner).study.answers) == set(NOISES)
+
+
+def test_cut_after_any_line_a_family_goes_on_with_the_same_decisions(tmp_path: Path) -> None:
+    quick = {"tasks": ["calm", "wild"], "initial": 2, "budget": 4, "intervals": 2}
+    run_by_hand(quick_tuner(tmp_path / "whole", **quick)).close()
+    lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    for cut in range(2, len(lines), 3):
+        folder = tmp_path / f"cut{cut}"
+        folder.mkdir()
+        shutil.copy(tmp_path / "whole" / "study.json", folder)
+        (folder / "journal.jsonl").write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+        run_by_hand(quick_tuner(folder, **quick)).close()
+        assert facts(folder) == facts(tmp_path / "whole"), cut
+
+
+def test_values_that_are_not_positive_are_modelled_as_they_are() -> None:
+    tuner = quick_tuner(tasks=["a"], initial=1, budget=2)
+    while (intervals := tuner.ask()) is not None:
+        for p in intervals:
+            tuner.tell(p, list(range(5, 61, 5)), [-10.0 - 0.01 * step - p.schedule(30) for step in range(5, 61, 5)])
+    assert tuner.study.answers["a"].median < 0
+
+
+def test_runs_that_are_observed_too_rarely_stop_it_after_the_first_ones() -> None:
+    tuner = quick_tuner()
+    first, second = tuner.ask() or []
+    tuner.tell(first, [10, 60], [2.0, 1.0])
+    with pytest.raises(InputError, match=r"expected a value before step 20, .* the first at step 30: observe"):
+        tuner.tell(second, [30, 60], [2.0, 1.0])
