@@ -21,9 +21,14 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that an exception stands for."""
+    """The failure that an exception stands for.
+
+    It keeps the exception, so that a study in which every fork fails can raise it again. The variables of its frames
+    are cleared: they may hold a model, or all of a GPU's memory.
+    """
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
     frames = traceback.extract_tb(error.__traceback__)
+    traceback.clear_frames(error.__traceback__)
     users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
     place = f"{Path(users[-1].filename).name}, line {users[-1].lineno}" if users else ""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

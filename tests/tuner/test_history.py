@@ -1,0 +1,92 @@
+"""The history is the state as a strategy sees it."""
+
+import numpy as np
+import pytest
+
+from paceline.strategy import Decision, Goal
+from paceline.study import (
+    Created,
+    Decided,
+    Dropped,
+    Failure,
+    Finished,
+    Interval,
+    Report,
+    StudyState,
+    because,
+)
+from paceline.traces import LearningRateRange, Objective, Schedule
+from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
+
+SCHEDULE = Schedule.constant(0.1, 40)
+GOAL = Goal(LearningRateRange(1e-3, 1.0), 40, Objective(weights="averaged"))
+BOTH = {"raw": (3.0, 2.0, 1.0), "averaged": (2.5, 1.5, 0.5)}
+EVENTS = [
+    Created({"lr": [1e-3, 1.0], "steps": 40}),
+    Decided(1, 0),
+    Interval(0, None, 0, 20, SCHEDULE, 1),
+    Interval(1, None, 0, 20, SCHEDULE, 1),
+    Report(0, 0, 20, (5, 10, 20), BOTH),
+    Report(1, 0, 10, (5, 10), {"raw": (9.0, float("nan")), "averaged": (9.0, 8.0)}, Failure("not finite", step=10)),
+    Decided(2, 20),
+    Interval(0, None, 20, 40, SCHEDULE, 2),
+    Interval(2, 0, 20, 40, Schedule([0.1, 0.05], [0, 20, 40]), 2),
+]
+
+
+def test_forks_have_the_traces_of_both_weights() -> None:
+    history = HistoryView(GOAL).of(StudyState.of(EVENTS))
+    first, failed, clone = history.forks
+    assert history.round == 2
+    assert first.trace is not None
+    assert first.raw is not None
+    assert first.trace.values.tolist() == [2.5, 1.5, 0.5]
+    assert first.raw.values.tolist() == [3.0, 2.0, 1.0]
+    assert first.last_values == {"raw": 1.0, "averaged": 0.5}
+    assert first.final_means == {"raw": 2.0, "averaged": 1.5}
+    assert (first.interval_start, first.origin, clone.origin) == (20, (0, 20), (0, 20))
+    assert (failed.alive, failed.failure) == (False, Failure("not finite", step=10))
+    assert failed.raw is not None
+    assert np.isnan(failed.raw.values[-1])
+    assert clone.trace is None
+
+
+def test_raw_values_stand_in_if_the_others_were_not_observed() -> None:
+    events = [*EVENTS[:4], Report(0, 0, 20, (20,), {"raw": (3.0,)})]
+    (fork, _) = HistoryView(GOAL).of(StudyState.of(events)).forks
+    assert fork.trace is not None
+    assert fork.raw is not None
+    assert fork.trace.values.tolist() == fork.raw.values.tolist() == [3.0]
+
+
+def test_forks_that_did_not_change_are_not_built_anew() -> None:
+    view, state = HistoryView(GOAL), StudyState.of(EVENTS)
+    before = view.of(state)
+    state.append(Report(2, 20, 40, (40,), {"raw": (0.5,), "averaged": (0.4,)}))
+    after = view.of(state)
+    assert [new is old for new, old in zip(after.forks, before.forks, strict=True)] == [True, True, False]
+    assert after.forks[2].trace is not None
+    assert after.forks[2].trace.parent is after.forks[0].trace
+
+
+def test_a_decision_becomes_events_and_its_end_the_better_weights() -> None:
+    history = HistoryView(GOAL).of(StudyState.of(EVENTS))
+    drop = (1, because("behind", value=8.0))
+    interval = Interval(0, None, 20, 40, SCHEDULE, 3)
+    assert consequences(history, Decision((interval,), (drop,)), 20) == [Dropped(1, 20, drop[1]), interval]
+    assert consequences(history, Decision(winner=0), 40) == [Finished(0, 40, 0.5, "averaged")]
+    assert consequences(history, Decision(), 40) == [Finished(None, 40, None, "averaged")]
+
+
+@pytest.mark.parametrize(
+    ("count", "later", "whole"),
+    [(2, EVENTS[2:4], True), (2, EVENTS[2:3], False), (0, [], False), (0, [Finished(0, 40, 1.0, "raw")], True)],
+)
+def test_a_decision_is_whole_with_all_its_intervals_or_an_end(count: int, later, whole: bool) -> None:
+    assert is_whole(Decided(1, 0, (), {"proposals": count}), list(later)) == whole
+
+
+def test_decisions_are_compared_without_their_reasons() -> None:
+    assert same_decision(Dropped(1, 20, because("behind", value=1.0)), Dropped(1, 20, because("text", text="behind")))
+    assert not same_decision(Dropped(1, 20, because("no steps left")), Dropped(2, 20, because("no steps left")))
+    assert not same_decision(EVENTS[2], EVENTS[3])
