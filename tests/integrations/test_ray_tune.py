@@ -21,7 +21,7 @@ from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
 from paceline.integrations.ray_tune.rates import rated, staircase
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
-from paceline.study import Decided, Event, Finished, Interval, read_journal
+from paceline.study import Decided, Event, Failure, Finished, Interval, Report, read_journal
 from paceline.traces import Schedule
 
 # ray's own: files and processes that it leaves to the garbage collector, and notices about itself
@@ -160,7 +160,7 @@ def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturb
     """The trainable's checkpoints bring back the parent's rate, as in ray issues 62173 and 36660."""
     assert not undisturbed.errors
     events = journal(undisturbed)
-    assert sum(isinstance(event, Cloned) for event in events) == 1
+    assert sum(isinstance(event, Interval) and event.parent is not None for event in events) == 1
     end = events[-1]
     assert isinstance(end, Finished)
     best = undisturbed.get_best_result()
@@ -173,7 +173,7 @@ def test_trials_are_forks_and_each_trains_at_the_rate_that_was_decided(undisturb
     for event in events:
         if isinstance(event, Interval):
             schedules[event.fork] = event.schedule
-        if isinstance(event, Observed):
+        if isinstance(event, Report) and event.failure is None:
             for step, value in zip(event.steps, event.values["raw"], strict=True):
                 rate = schedules[event.fork](step - 1)
                 seen.add(round(rate, 9))
@@ -212,7 +212,11 @@ def test_an_experiment_that_was_cut_off_goes_on_with_the_same_decisions(undistur
 
 def _decisions(events: list[Event]) -> list[Any]:
     """What was decided and observed, in an order that does not depend on which trial was the quicker one."""
-    kept = [event for event in events if isinstance(event, Interval | Cloned | Observed | Finished)]
+    kept = [
+        event
+        for event in events
+        if isinstance(event, Interval | Finished) or (isinstance(event, Report) and not event.failure)
+    ]
     return sorted(map(repr, kept))
 
 
@@ -222,7 +226,7 @@ def test_a_trial_that_ray_tries_again_begins_its_interval_again(undisturbed: Any
     again = tune.FailureConfig(max_failures=1)
     results = experiment(tmp_path, once, scheduler(), failure_config=again).fit()
     assert (tmp_path / "raised").exists()
-    assert not any(isinstance(event, Failed) for event in journal(results))
+    assert not any(isinstance(event, Report) and event.failure for event in journal(results))
     assert _decisions(journal(results)) == _decisions(journal(undisturbed))
 
 
@@ -232,9 +236,9 @@ def test_a_trial_that_ends_with_an_error_is_a_fork_that_failed(cluster: None, tm
     results = experiment(tmp_path, high, scheduler()).fit()
     assert len(results.errors) == 1
     events = journal(results)
-    failed = [event.reason for event in events if isinstance(event, Failed)]
-    assert failed[0] == "its trial ended with an error: ValueError: a bad batch"
-    assert set(failed[1:]) == {"no trial is left to run it"}
+    failed = [event.failure for event in events if isinstance(event, Report) and event.failure]
+    assert failed[0] == Failure("raised", "its trial ended with an error: ValueError: a bad batch")
+    assert set(failed[1:]) == {Failure("raised", "no trial is left to run it")}
     end = events[-1]
     assert isinstance(end, Finished)
     (through,) = [result for result in results if result.error is None]  # Ray's best may be one that raised
@@ -250,7 +254,8 @@ def test_an_experiment_whose_trials_all_raise_ends_and_says_why(cluster: None, t
     assert isinstance(end, Finished)
     assert end.fork is None
     decided = [event for event in events if isinstance(event, Decided)]
-    assert "every fork failed: not for their rates" in decided[-1].reasons[0]
+    reason = decided[-1].reasons[0]
+    assert (reason.kind, reason["cause"]) == ("all failed", "errors")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from paceline.shapes import Constant
 from paceline.strategy import Dynamic, Fork, Goal, History
 from paceline.strategy.choose import Blind
 from paceline.strategy.plan import horizon_plan, side_by_side
+from paceline.study import Interval
 from paceline.traces import LearningRateRange, Objective, Schedule
 
 GOAL = Goal(LearningRateRange(1e-4, 1.0), 1000, Objective())

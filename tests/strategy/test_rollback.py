@@ -8,7 +8,7 @@ import pytest
 from paceline.errors import TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Dynamic
-from paceline.study import Decided, Event, Interval, read_journal
+from paceline.study import Decided, Event, Interval, Reason, Report, read_journal
 from paceline.tuner import Tuner, tune
 from tests.tuner.toy_study import Interrupt, facts, loss, make
 
@@ -34,16 +34,21 @@ def drive(tuner: Tuner, cliff: int, limit: float, most: int = 10**6) -> Tuner:
 
 def taken(events: list[Event]) -> int:
     """Steps taken by all forks."""
-    return sum(e.stop - e.start if isinstance(e, Observed) else 10 for e in events if isinstance(e, Observed | Failed))
+    return sum(e.stop - e.start if e.failure is None else 10 for e in events if isinstance(e, Report))
+
+
+def last_reason(tuner: Tuner) -> Reason:
+    """Why the study is over."""
+    return tuner.study.decisions[-1].reasons[0]
 
 
 @pytest.mark.parametrize("name", ["horizon", "horizon-5", "greedy-1", "keep-each"])
 def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
     events: list[Event] = []
     tuner = drive(make(name, on_event=events.append), 250, 2e-3)
-    back = [e for e in events if isinstance(e, Decided) and "goes back" in e.reasons[0]]
+    back = [e for e in events if isinstance(e, Decided) and e.reasons[0].kind == "go back"]
     assert 1 <= len(back) <= 3
-    failed = [e for e in events if isinstance(e, Failed)]
+    failed = [e for e in events if isinstance(e, Report) and e.failure]
     again = next(e for e in events if isinstance(e, Interval) and e.round == back[0].round)
     from_there = {e.fork for e in failed if e.start == again.start and e.fork < again.fork}
     lowest = min(f.multiplier for f in tuner.history.forks if f.id in from_there)
@@ -53,8 +58,9 @@ def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
         proposed = {e.fork for e in events if isinstance(e, Interval) and e.round == decided.round}
         assert {band["fork"] for band in decided.details.get("forecast", [])} <= proposed
     if tuner.result.fork is None:
-        assert "also after going back" in tuner.result.advice
-        assert f"at step {again.start}" in tuner.result.advice
+        reason = last_reason(tuner)
+        assert (reason.kind, reason["tries"]) == ("all failed", len(back))
+        assert reason["best_state"]["step"] == again.start
     else:
         assert tuner.result.schedule is not None
         assert tuner.result.schedule(250) <= 2e-3
@@ -75,8 +81,10 @@ def test_it_gives_up_with_advice_when_nothing_helps_and_keeps_its_promise() -> N
         events: list[Event] = []
         tuner = drive(make(name, on_event=events.append), 250, 0.0)
         assert tuner.result.fork is None
-        assert "every fork failed, also after going back" in tuner.result.advice
-        assert "the best state so far is that of fork" in tuner.result.advice
+        reason = last_reason(tuner)
+        assert reason.kind == "all failed"
+        assert reason["tries"] > 0
+        assert tuner.history.fork(reason["best_state"]["fork"]).trace is not None
         assert taken(events) <= tuner.total_steps
 
 
@@ -87,7 +95,7 @@ def test_the_promise_holds_wherever_it_breaks(cost: float, cliff: int) -> None:
     tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=Dynamic.horizon(cost=cost), on_event=events.append)
     drive(tuner, cliff, 3e-3)
     assert taken(events) <= tuner.total_steps <= cost * 400
-    assert tuner.result.fork is not None or "every fork failed" in tuner.result.advice
+    assert tuner.result.fork is not None or last_reason(tuner).kind == "all failed"
 
 
 def test_cut_after_any_line_it_goes_back_the_same_way(tmp_path: Path) -> None:
@@ -121,9 +129,9 @@ def test_killed_anywhere_around_it_the_state_to_go_back_to_is_there_and_disk_sta
     settings = {"steps": 400, "lr": (1e-3, 1.0), "cost": 2.3}
     events: list[Event] = []
     whole = tune(Cliff, study=tmp_path / "whole", on_event=events.append, **settings)
-    first = next(i for i, e in enumerate(events) if isinstance(e, Failed))
-    assert any("goes back" in e.reasons[0] for e in events if isinstance(e, Decided))
-    assert any(isinstance(e, Cloned) for e in events[first:])
+    first = next(i for i, e in enumerate(events) if isinstance(e, Report) and e.failure)
+    assert any(e.reasons[0].kind == "go back" for e in events if isinstance(e, Decided))
+    assert any(isinstance(e, Interval) and e.parent is not None for e in events[first:])
     for limit in range(first, min(first + 12, len(events)), 3):
         folder, most = tmp_path / str(limit), 0
 
@@ -145,9 +153,9 @@ def test_killed_anywhere_around_it_the_state_to_go_back_to_is_there_and_disk_sta
 
 
 def test_a_study_that_gives_up_keeps_its_best_state_and_names_it(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=r"also after going back .* the best state so far is that of fork") as error:
+    with pytest.raises(TrainingError, match="every fork failed, even after going back") as error:
         tune(lambda: Cliff(limit=0.0), study=tmp_path, steps=400, lr=(1e-3, 1.0), cost=2.3)
     assert str(tmp_path) in str(error.value)
     last = next(e for e in reversed(read_journal(tmp_path / "journal.jsonl")) if isinstance(e, Decided))
-    words = last.reasons[0].split("state so far is that of fork ")[1].split()
-    assert (tmp_path / "checkpoints" / f"{words[0]}-{words[3]}.pt").exists()
+    best = last.reasons[0]["best_state"]
+    assert (tmp_path / "checkpoints" / f"{best['fork']}-{best['step']}.pt").exists()
