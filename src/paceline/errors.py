@@ -27,3 +27,7 @@ class StudyLockedError(PacelineError, RuntimeError):
 
 class TrainingError(PacelineError, RuntimeError):
     """A training that does not do what a training must: the message says what was expected of it."""
+
+
+class ConformanceError(PacelineError, AssertionError):
+    """A class of the user that does not do what its interface promises: the message says what to change."""
