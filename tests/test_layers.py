@@ -31,6 +31,7 @@ MAY_IMPORT = {
         "tuner",
     },
     "problems": {"errors", "traces", "model", "training"},
+    "testing": {"errors", "traces", "problems", "runner", "strategy", "study", "training", "tuner"},
     "views": {"errors", "shapes", "traces", "study"},
     "factory": {"errors"},
     "replay": {"errors", "traces", "training", "runner", "views"},

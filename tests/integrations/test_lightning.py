@@ -14,6 +14,7 @@ import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.errors import TrainingError
 from paceline.integrations import lambda_lr
+from paceline.testing import check_training
 from tests.training.resuming import resumed
 
 L = pytest.importorskip("lightning.pytorch")
@@ -185,6 +186,11 @@ def test_resumed_from_a_checkpoint_a_fork_continues_bit_for_bit(tmp_path: Path, 
     assert torch.equal(second.module.weights(), whole.module.weights())
     assert second.module.seen == whole.module.seen
     assert first.module.places + second.module.places == whole.module.places
+
+
+@pytest.mark.parametrize("settings", [{}, {"accumulate_grad_batches": 3, "gradient_clip_val": 0.1}])
+def test_it_conforms_to_what_a_training_must_do(settings: Any) -> None:
+    check_training(lambda: make(**settings), steps=24)
 
 
 @pytest.mark.parametrize("settings", [{}, {"accumulate_grad_batches": 2, "gradient_clip_val": 0.05}])

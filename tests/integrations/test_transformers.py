@@ -14,6 +14,7 @@ import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.errors import TrainingError
 from paceline.integrations import lambda_lr
+from paceline.testing import check_training
 from paceline.training import load_checkpoint
 from tests.training.resuming import resumed
 
@@ -207,6 +208,11 @@ def test_resumed_from_a_checkpoint_a_fork_continues_bit_for_bit(tmp_path: Path, 
     clone.load_state_dict(load_checkpoint(tmp_path / "state.pt"))
     clone.reseed(8)
     assert run(clone, 40)[-1] != expected[-1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"gradient_accumulation_steps": 3, "max_grad_norm": 0.1}])
+def test_it_conforms_to_what_a_training_must_do(tmp_path: Path, settings: Any) -> None:
+    check_training(lambda: make(tmp_path, **settings), steps=24)
 
 
 @pytest.mark.parametrize("settings", [{}, {"gradient_accumulation_steps": 2, "max_grad_norm": 0.05}, {"bf16": True}])
