@@ -28,6 +28,12 @@ class Reason:
         """One of its numbers."""
         return self.data[name]
 
+    def __str__(self) -> str:
+        """The sentence."""
+        from paceline.study.wording import describe
+
+        return describe(self)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": self.kind, **{name: _reason_to_json(value) for name, value in self.data.items()}}
