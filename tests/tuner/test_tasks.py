@@ -50,7 +50,7 @@ def test_decisions_say_why_and_what_is_expected(family: Study) -> None:
         assert reason["rates"] == interval.schedule.multipliers.tolist()
         assert reason["after"] < reason["before"]
         assert {row["task"] for row in reason["rivals"]} == set(NOISES) - {reason["task"]}
-    assert [band["fork"] for band in infill.details["forecast"]] == [3, 4]
+    assert [(band["fork"], band["weights"]) for band in infill.details["forecast"]] == [(3, "raw"), (4, "raw")]
     assert set(infill.details["infill"][0]["rivals"]) == set(NOISES)
     assert last.reasons == (because("answers", runs=5, failed=0),)
     again = tune_tasks(TASKS, steps=STEPS, lr=BOUNDS, **QUICK, budget=5, batch=2, study=family.path)

@@ -31,7 +31,8 @@ def final_forecasts(model: TraceModel, history: History, intervals: Sequence[Int
         forecast = model.forecast(each.schedule, [each.stop], task=task, draws=FORECAST_DRAWS, generator=generator)
         low, high = (float(column[-1]) for column in forecast.band(0.9))
         band = {"low": [low], "median": [float(forecast.median[-1])], "high": [high]}
-        bands.append({"fork": each.fork, "steps": [each.stop], **band})
+        weights = history.goal.objective.weights
+        bands.append({"fork": each.fork, "weights": weights, "steps": [each.stop], **band})
     return rounded(bands)
 
 
