@@ -356,5 +356,5 @@ def test_the_demo_compares_at_the_same_budget_and_says_what_to_open(folder: Path
     assert all(rows[name][2] == "180" for name in ("constant", "cosine", "one-cycle"))
     assert re.search(r"raw weights: paceline ended \d+ % (above|below) the best fixed schedule", done.stdout)
     assert re.search(r"own time: decide .* s, journal .* s, checkpoint .* s: .* % of its run, \d+ ms a", done.stdout)
-    assert (folder / "runs" / "demo" / "tuned_digits.png").exists()
+    assert (folder / "runs" / "demo" / "tuned_digits.html").exists()
     assert Study.open(folder / "runs" / "demo" / "paceline").settings["seed"] == 1

@@ -16,7 +16,7 @@ from paceline.shapes import WarmupStableDecay
 from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.tuner import tune
-from paceline.views.planned import PlanView
+from paceline.views.plan import PlanView
 from tests.integrations.test_tensorboard import write_events
 
 STEPS = np.arange(10, 401, 10)
@@ -74,17 +74,17 @@ def test_a_table_is_enough_for_a_plan(table: Path, view: PlanView) -> None:
     assert [o.median for o in view.usual] == sorted(o.median for o in view.usual)
     cosine = next(outlook for outlook in view.usual if outlook.name == "cosine")
     assert cosine.low < losses(COSINES[1])[-1] < cosine.high  # it was run: the law must know
-    assert view.reached[0].value == pytest.approx(losses(COSINES[1])[STEPS[-5:] - 1].mean())
+    assert view.recorded[0].value == pytest.approx(losses(COSINES[1])[STEPS[-5:] - 1].mean())
     assert view.best is not None
     assert view.best.rates[0] == pytest.approx(0.1, rel=0.01)
-    assert view.curve[0][-1] == 400
+    assert view.forecast.steps[-1] == 400
 
 
 def test_a_study_is_enough_for_a_plan(study: Path) -> None:
     view = plan_from([study])
     finished = Study.open(study).finished
     assert finished is not None
-    assert view.reached[0].words == (
+    assert view.recorded[0].description == (
         f"fork {finished.fork}, the winner, raw weights, mean of the last 5 values; "
         f"its schedule: paceline export {study}"
     )
@@ -114,7 +114,7 @@ def test_a_run_that_failed_lowers_the_bound(table: Path, tmp_path: Path) -> None
     (tmp_path / "bad.csv").write_text("\n".join(["step,lr,loss", *(f"{s},3,{s}" for s in range(1, 12)), "12,3,inf"]))
     bad = plan_from([tmp_path / "bad.csv"])
     assert bad.schedule.multipliers.max() <= 0.3
-    assert bad.reached == ()
+    assert bad.recorded == ()
     assert bad.best is None
 
 
@@ -123,7 +123,7 @@ def test_a_log_of_tensorboard_through_the_command(folder: Path) -> None:
         points = {"lr-SGD": run(STEPS - 1), "eval/loss": losses(run)[STEPS - 1]}
         series = {tag: list(zip(STEPS.tolist(), map(float, column), strict=True)) for tag, column in points.items()}
         write_events(folder / "logs" / str(i) / "events.out.tfevents.1", series)
-    done = call("logs", "--figure", "plan.png", "--out", "plans/next.json")
+    done = call("logs", "--figure", "plan.html", "--out", "plans/next.json")
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0] == "learnt from 2 runs, 80 observations: logs (2 runs)"
@@ -133,13 +133,13 @@ def test_a_log_of_tensorboard_through_the_command(folder: Path) -> None:
     assert any(
         re.match(r"recorded: logs/1 ended at 0\.\d+, step 400 \(mean of the last 5 values\)", line) for line in lines
     )
-    assert lines[-3:-1] == ["schedule: plans/next.json", "figure: plan.png"]
+    assert lines[-3:-1] == ["schedule: plans/next.json", "figure: plan.html"]
     assert lines[-1].startswith(
         "to use it: from paceline.integrations import lambda_lr; lambda_lr(optimizer, paceline.S"
     )
     assert "\x1b" not in done.stdout
     assert Schedule.load("plans/next.json").steps == 400
-    assert Path("plan.png").read_bytes().startswith(b"\x89PNG")
+    assert "the plan: forecast and 90 % band" in Path("plan.html").read_text()
 
 
 def test_the_command_finds_what_the_library_finds(folder: Path, table: Path, view: PlanView) -> None:
@@ -157,7 +157,7 @@ def test_the_command_finds_what_the_library_finds(folder: Path, table: Path, vie
         (["few.csv"], "expected at least 10 observations to plan from, got 2"),
         (["few.csv", "./few.csv"], "expected each source once, got few.csv several times"),
         (["few.csv", "--value-column", "acc"], "has no column 'acc': it has 'step', 'lr', 'loss'"),
-        (["few.csv", "--figure", "plan.doc"], "expected a figure that ends in .png"),
+        (["few.csv", "--figure", "plan.doc"], "expected a figure that ends in .html"),
         (["good.csv", "--lr", "1", "0.1"], "swap them"),
         (["good.csv", "--lr", "1", "2"], "highest that these runs were seen to work at is 0.1: lower the bound"),
         (["good.csv", "--quantile", "2"], r"quantile must lie in \(0, 1\), got 2.0"),

@@ -132,12 +132,12 @@ def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
 
 
 def _files(tuned: Tried, fixed: list[Tried]) -> list[str]:
-    """Draw the picture where matplotlib is there; say what to open."""
+    """Draw the figure if plotly is installed, and name the files to open."""
     lines = [f"study: {FOLDER / TUNED} (paceline show {FOLDER / TUNED})"]
-    if find_spec("matplotlib") is None:
-        return [*lines, "picture: install paceline[plot] to have one drawn"]
-    from paceline.views.picture import draw
+    if find_spec("plotly") is None:
+        return [*lines, "figure: none, it needs pip install 'paceline[plot]'"]
+    from paceline.views.figures import comparison, write_figure
 
-    path = FOLDER / "tuned_digits.png"
-    draw(tuned.view, {one.name: one.view for one in fixed}, path)
-    return [*lines, f"picture: {path}"]
+    path = FOLDER / "tuned_digits.html"
+    write_figure(comparison(tuned.view, {one.name: one.view for one in fixed}), path)
+    return [*lines, f"figure: {path} (open it in a browser)"]

@@ -26,7 +26,7 @@ from paceline.shapes import Constant, Cosine, Linear, OneCycle, Shape, WarmupSta
 from paceline.study import Study
 from paceline.traces import LearningRateRange, Schedule, Trace, is_sound
 from paceline.views.data import read
-from paceline.views.planned import ExpectedEnd, PlanView, Reached, RunLine
+from paceline.views.plan import EndForecast, ForecastCurve, PlanView, RunEnd, RunLine
 
 USUAL: dict[str, Shape] = {
     "constant": Constant(),
@@ -134,10 +134,10 @@ def _view(sources: Sequence[Source], model: LawModel, planned: PlannedSchedule, 
         quantile=planned.quantile,
         caveats=(*planned.caveats, *_caveats(model, schedule, bounds)),
         schedule=schedule,
-        plan=_expected_end("the plan", schedule, along),
+        plan=_end_forecast("the plan", schedule, along),
         usual=tuple(sorted(_usual(model, bounds, schedule.steps), key=lambda outlook: -sign * outlook.median)),
-        reached=tuple(reached for source in sources if (reached := _reached(source)) is not None),
-        curve=tuple(tuple(float(x) for x in column) for column in curve),
+        recorded=tuple(end for source in sources if (end := _run_end(source)) is not None),
+        forecast=ForecastCurve(*(tuple(float(x) for x in column) for column in curve)),
         runs=tuple(_line(trace) for trace in traces),
         best=None if best is None else _line(best, whole=True),
     )
@@ -171,22 +171,22 @@ def _caveats(model: LawModel, schedule: Schedule, bounds: LearningRateRange) -> 
     return words
 
 
-def _usual(model: LawModel, bounds: LearningRateRange, steps: int) -> list[ExpectedEnd]:
+def _usual(model: LawModel, bounds: LearningRateRange, steps: int) -> list[EndForecast]:
     """Each usual schedule at the peak with the best forecast."""
     peaks, sign = bounds.from_unit(np.linspace(0, 1, PEAKS)).tolist(), model.units.sign
-    found = list[ExpectedEnd]()
+    found = list[EndForecast]()
     for name, shape in USUAL.items():
         tried = [Schedule.of(shape, peak, steps) for peak in peaks]
         medians = np.median(model.final(tried), axis=0)
         best = tried[int(np.argmax(sign * medians))]
-        found.append(_expected_end(name, best, model.forecast(best, [steps])))
+        found.append(_end_forecast(name, best, model.forecast(best, [steps])))
     return found
 
 
-def _expected_end(name: str, schedule: Schedule, forecast: Forecast) -> ExpectedEnd:
+def _end_forecast(name: str, schedule: Schedule, forecast: Forecast) -> EndForecast:
     """What a forecast says of the last step."""
     low, high = (float(column[-1]) for column in forecast.band(0.9))
-    return ExpectedEnd(name, float(schedule.multipliers.max()), float(forecast.median[-1]), low, high)
+    return EndForecast(name, float(schedule.multipliers.max()), float(forecast.median[-1]), low, high)
 
 
 def _ended(trace: Trace) -> float:
@@ -201,7 +201,7 @@ def _best(traces: Sequence[Trace]) -> Trace | None:
     return max(rivals, key=lambda trace: trace.objective.sign * _ended(trace), default=None)
 
 
-def _reached(source: Source) -> Reached | None:
+def _run_end(source: Source) -> RunEnd | None:
     """How the best run of a source ended: a study's winner, or the best of the others."""
     closing = f"mean of the last {CLOSING} values"
     if source.study is not None:
@@ -212,11 +212,11 @@ def _reached(source: Source) -> Reached | None:
         of = "raw" if "raw" in values else next(iter(values))
         so_far = "the winner" if view.finished is not None else "leading, the study is not over"
         words = f"fork {view.best.fork}, {so_far}, {of} weights, {closing}; its schedule: paceline export {source.name}"
-        return Reached(source.name, view.best.step, float(np.mean(values[of][-CLOSING:])), words)
+        return RunEnd(source.name, view.best.step, float(np.mean(values[of][-CLOSING:])), words)
     best = _best(source.traces)
     if best is None:
         return None
-    return Reached(best.name, best.last_step, _ended(best), closing)
+    return RunEnd(best.name, best.last_step, _ended(best), closing)
 
 
 def _rates(trace: Trace, begin: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ import re
 import shutil
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ from typer.testing import CliRunner
 from paceline.cli import app
 from paceline.integrations.events import lines
 from paceline.strategy import Dynamic, SingleRun
-from paceline.study import Created, Decided, Dropped, Event, read_journal
+from paceline.study import Created, read_journal
 from paceline.tuner import Tuner
-from paceline.views.report import report
-from tests.views.test_data import STUDY
-from tests.views.test_figure_data import golden
-from tests.views.web.studies import family
+from paceline.views.report import html_report
+from tests.views.studies import STUDY, family, golden, with_text
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -33,23 +30,9 @@ def page_without_library(page: str) -> str:
     return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)
 
 
-def hostile(events: list[Event]) -> list[Event]:
-    """The same study by somebody who would like to run a script."""
-    found = list[Event]()
-    for event in events:
-        if isinstance(event, Created):
-            event = replace(event, settings={**event.settings, "note": HOSTILE})
-        if isinstance(event, Decided):
-            event = replace(event, reasons=(HOSTILE,))
-        if isinstance(event, Failed | Dropped):
-            event = replace(event, reason=HOSTILE)
-        found.append(event)
-    return found
-
-
 @pytest.fixture(scope="module")
 def page() -> str:
-    return report({"runs/first": STUDY, "runs/greedy": golden("journal-1-greedy")})
+    return html_report({"runs/first": STUDY, "runs/greedy": golden("journal-1-greedy")})
 
 
 def test_steps_have_thousands_separators_wherever_they_are_told(tmp_path: Path) -> None:
@@ -61,7 +44,7 @@ def test_steps_have_thousands_separators_wherever_they_are_told(tmp_path: Path) 
         ) as tuner:
             _drive(tuner)
         told.append(CliRunner().invoke(app, ["show", str(tmp_path / name)]).output)
-        told.append(page_without_library(report({name: read_journal(tmp_path / name / "journal.jsonl")})))
+        told.append(page_without_library(html_report({name: read_journal(tmp_path / name / "journal.jsonl")})))
     texts = "\n".join(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL) for text in told)
     plain = r"\b(?:steps?|iteration) \d{4,}|\b\d{4,} (?:steps|of \d+ steps)"
     assert re.findall(plain, texts) == []
@@ -88,7 +71,7 @@ def test_it_holds_settings_results_decisions_forks_and_figures(page: str) -> Non
         "fork 2 ended best: 0.5 (raw weights), 0.45 (averaged weights)",
         "peak rate 0.1 until step 20, 0.05 to the end",
         "decision 2, step 20",
-        "Its forecast was 0.3 (0.2 to 0.4) at step 100; it came to 0.45, outside the band.",
+        "Its forecast was 0.3 (0.2 to 0.4) at step 100; the result was 0.45, outside the band.",
         "Fork 1 at 1.8 is behind and dropped.",
         "failed: the value at step 60 is not finite",
         "Cost against value",
@@ -120,14 +103,14 @@ def test_only_the_two_scripts_of_the_page_may_run(page: str) -> None:
 
 def test_what_a_journal_says_is_shown_as_text() -> None:
     for events in (STUDY, golden("journal-1-greedy"), golden("journal-1-family")):
-        text = page_without_library(report({HOSTILE: hostile(list(events))}))
+        text = page_without_library(html_report({HOSTILE: with_text(events, HOSTILE)}))
         assert "<img" not in text
         assert text.count("<script>") == 1
         assert "&lt;/script&gt;&lt;script&gt;document.title=" in text
 
 
 def test_unfinished_and_empty_studies_have_a_report_too() -> None:
-    text = report({"a": STUDY[:11], "b": [], "c": golden("journal-1-family")[:6]})
+    text = html_report({"a": STUDY[:10], "b": [], "c": golden("journal-1-family")[:6]})
     assert "not over: 40 of 180 steps" in text
     assert "nothing has been observed yet" in text
 
@@ -163,7 +146,7 @@ def tab() -> Generator[Any]:
 @pytest.mark.parametrize("name", ["R&D <x>", "<script>document.title='taken'</script>"])
 def test_names_show_literally(tmp_path: Path, tab: Any, name: str) -> None:
     path = tmp_path / "report.html"
-    path.write_text(report({f"runs/{name}": family(name), "other": STUDY}))
+    path.write_text(html_report({f"runs/{name}": family(name), "other": STUDY}))
     tab.goto(path.as_uri())
     tab.wait_for_selector("html[data-drawn]")
     assert tab.title() == f"runs/{name}, other: paceline report"
@@ -176,7 +159,7 @@ def test_names_show_literally(tmp_path: Path, tab: Any, name: str) -> None:
 
 def test_in_a_browser_every_figure_is_drawn_and_nothing_else_runs(tmp_path: Path, tab: Any) -> None:
     path = tmp_path / "report.html"
-    path.write_text(report({"runs/first": hostile(golden("journal-1-greedy"))}))
+    path.write_text(html_report({"runs/first": with_text(golden("journal-1-greedy"), HOSTILE)}))
     said, asked = [], []
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))

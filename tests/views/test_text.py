@@ -9,7 +9,6 @@ from paceline.study import Interval, read_journal
 from paceline.traces import Schedule
 from paceline.views.data import read
 from paceline.views.live import Lines, Screen, watcher
-from paceline.views.picture import draw
 from paceline.views.text import event_lines, result_in_words, study_page
 from paceline.views.words import bound_in_words, schedule_in_words
 from tests.views.test_data import STUDY
@@ -111,11 +110,6 @@ def test_schedules_in_words() -> None:
     assert schedule_in_words(Schedule([0.1], [0, 50], 100)) == "rate 0.1 to the end"
     words = schedule_in_words(Schedule([0.1, 0.1, 0.2], [0, 1000, 1500, 2000], base="one_cycle"))
     assert words == "peak rate 0.1 until step 1,500, 0.2 to the end, times a one-cycle base"
-
-
-def test_a_picture_is_drawn(tmp_path: Path) -> None:
-    draw(read(STUDY), {"cosine": read(STUDY)}, tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_family_is_shown_while_it_runs_and_when_it_is_over() -> None:

@@ -45,15 +45,18 @@ def plan(
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write the schedule to, as JSON.")] = Path(
         "schedule.json"
     ),
-    figure: Annotated[Path | None, typer.Option(help="Picture to draw.", show_default="none")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="File to draw a figure to: .html; .png, .svg and .pdf need Chrome.", show_default="none"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Plan the next run of a model from what was recorded of others: a schedule, and what to expect of it."""
     with readable():
-        from paceline.views.planned import check_picture, draw_plan, plan_json, plan_page
-
         if figure is not None:
-            check_picture(figure)
+            from paceline.views.figures import check_figure_path
+
+            check_figure_path(figure)
 
         from paceline.planning import plan_from
 
@@ -72,10 +75,15 @@ def plan(
             path.parent.mkdir(parents=True, exist_ok=True)
         view.schedule.save(out)
         if figure is not None:
-            draw_plan(view, figure)
+            from paceline.views.figures import plan_figure, write_figure
+
+            write_figure(plan_figure(view), figure)
         if json:
+            from paceline.views.plan import plan_json
+
             typer.echo(json_module.dumps({"out": str(out), **plan_json(view)}))
             return
+        from paceline.views.plan_page import plan_page
         from paceline.views.text import make_console
 
         console = make_console()

@@ -19,9 +19,9 @@ def report(
     It needs no network and nothing beside it, and studies that are still running can be reported too.
     """
     with readable():
-        from paceline.views.report import report as report_of
+        from paceline.views.report import html_report
 
-        page = report_of({str(study): happened(study) for study in studies})
+        page = html_report({str(study): happened(study) for study in studies})
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(page, encoding="utf-8")
         say(f"wrote {output}: open it in a browser")

@@ -62,7 +62,7 @@ def tasks(
     with readable():
         from paceline.factory import load_tasks
         from paceline.views.data import to_json
-        from paceline.views.family import runs_in_words
+        from paceline.views.family import describe_budget
         from paceline.views.text import make_console, result_in_words
         from paceline.views.words import share
 
@@ -76,7 +76,7 @@ def tasks(
         if not quiet and not json:
             before = done(folder)
             so_far = f"; {share(before)} were done before" if before.forks else ""
-            words = f"{len(factories)} tasks, {runs_in_words(chosen.budget, steps)}"
+            words = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps)}"
             console.print(f"{folder}: {words}{so_far}", soft_wrap=True)
         asked: dict[str, Any] = {
             "steps": steps,

@@ -175,9 +175,9 @@ class Schedule:
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of the rate over the steps; it needs the extra `plot`."""
-        from paceline.views.figures.schedule import draw_schedule
+        from paceline.views.figures import schedule_figure
 
-        return draw_schedule(self, dark=dark)
+        return schedule_figure(self, dark=dark)
 
     def save(self, path: "str | Path") -> None:
         """Write the schedule as JSON."""

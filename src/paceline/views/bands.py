@@ -1,41 +1,43 @@
-"""Forecasts against what then happened: the bands that decisions were made with, never fitted again.
+"""Forecasts beside what was then observed. Each forecast is the one that the journal holds, and is never fitted again.
 
-A band is a median and the 5 and 95 % quantiles of values to be observed. `checks` sets each beside the observation that
-came, and says how far up its forecast that lay: exact at the three journaled quantiles, between and beyond them by the
-normal distribution that fits the nearer side.
+A forecast is a median with the 5 % and 95 % quantiles of the values to be observed. A check compares one point of it
+with the observation that followed, and gives the level of that observation in its forecast. Levels are exact at the
+three quantiles. Anywhere else they come from a normal distribution fitted to the nearer side.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import erf, sqrt
 from typing import Any, NamedTuple
 
 from paceline.study import Interval
-from paceline.views.curves import anchor, column, finite
+from paceline.views.curves import finite_points, fork_values, forks_by_number, last_observation
 from paceline.views.data import DecisionView, ForkView, StudyView
 
 LOW, HIGH = 0.05, 0.95
-TAIL = 1.6448536269514722  # of a standard normal, 95 % lies below
+NORMAL_95 = 1.6448536269514722
+"""The 95 % quantile of a standard normal distribution."""
 
 
-class Fan(NamedTuple):
-    """A journaled forecast of a fork, of raw or averaged weights, from where it stood, and what it then observed."""
+class ForecastBand(NamedTuple):
+    """A forecast of a fork, of raw or averaged weights, from the step it stood at, and the observations after it."""
 
     round: int
     fork: int
-    of: str
+    weights: str
     start: int
     start_value: float | None
     steps: tuple[int, ...]
     low: tuple[float, ...]
     median: tuple[float, ...]
     high: tuple[float, ...]
-    seen_steps: tuple[int, ...]
-    seen: tuple[float, ...]
+    observed_steps: tuple[int, ...]
+    observed_values: tuple[float, ...]
 
 
 class Check(NamedTuple):
-    """One point of a band and the observation nearest to it; `level` is the share of the forecast below that."""
+    """One point of a forecast, the value observed nearest to its step, and the level of that value in the forecast."""
 
     round: int
     fork: int
@@ -43,106 +45,115 @@ class Check(NamedTuple):
     low: float
     median: float
     high: float
-    seen: float
+    value: float
     level: float
 
     @property
     def inside(self) -> bool:
-        """Whether the 90 % band holds it."""
-        return self.low <= self.seen <= self.high
+        """Whether the value lies in the 90 % band."""
+        return self.low <= self.value <= self.high
 
 
 class Coverage(NamedTuple):
-    """Shares of observations: inside the 90 % band, and below each journaled quantile."""
+    """Shares of the checks: `inside` the 90 % band, and `below` each quantile of the journal."""
 
-    checked: int
+    checks: int
     inside: float
     below: tuple[tuple[float, float], ...]
 
 
-def fans(view: StudyView) -> tuple[Fan, ...]:
-    """All forecasts that the journal holds, in the order they were made."""
-    known = {fork.fork: fork for fork in view.forks}
+def forecast_bands(view: StudyView) -> tuple[ForecastBand, ...]:
+    """All forecasts of a study, in the order they were made."""
+    forks = forks_by_number(view)
     return tuple(
-        _fan(view, known, decision, interval, band)
+        _forecast_band(view, forks, decision, interval, forecast)
         for decision in view.decisions
         for interval in decision.proposed
-        for band in decision.details.get("forecast", [])
-        if int(band["fork"]) == interval.fork and _whole(band)
+        for forecast in decision.details.get("forecast", [])
+        if int(forecast["fork"]) == interval.fork and _is_complete(forecast)
     )
 
 
-def _whole(band: dict[str, Any]) -> bool:
-    return bool(band["steps"]) and not any(None in band[name] for name in ("low", "median", "high"))
+def _is_complete(forecast: Mapping[str, Any]) -> bool:
+    return bool(forecast["steps"]) and not any(None in forecast[name] for name in ("low", "median", "high"))
 
 
-def _fan(
-    view: StudyView, known: dict[int, ForkView], decision: DecisionView, interval: Interval, band: dict[str, Any]
-) -> Fan:
-    fork, steps = known[interval.fork], tuple(int(step) for step in band["steps"])
-    judged = _at_weights(view, band.get("weights") or _old_weights(view, steps[-1]))
-    at, values = finite(fork.steps, column(judged, fork))
-    first, last = bisect_right(at, interval.start), bisect_right(at, steps[-1])
-    before = None if view.tasks else anchor(judged, known, fork, interval.start)
-    start_value = None if before is None else before[1]
-    low, median, high = (tuple(float(v) for v in band[name]) for name in ("low", "median", "high"))
-    seen = at[first:last], values[first:last]
-    return Fan(decision.round, interval.fork, judged.of, interval.start, start_value, steps, low, median, high, *seen)
+def _forecast_band(
+    view: StudyView,
+    forks: Mapping[int, ForkView],
+    decision: DecisionView,
+    interval: Interval,
+    forecast: Mapping[str, Any],
+) -> ForecastBand:
+    fork, steps = forks[interval.fork], tuple(int(step) for step in forecast["steps"])
+    weights = forecast.get("weights") or _format_1_weights(view, steps[-1])
+    observed_steps, observed_values = finite_points(fork.steps, fork_values(view, fork, weights))
+    after = slice(bisect_right(observed_steps, interval.start), bisect_right(observed_steps, steps[-1]))
+    before = None if view.tasks else last_observation(view, forks, fork, interval.start, weights)
+    low, median, high = (tuple(float(value) for value in forecast[name]) for name in ("low", "median", "high"))
+    return ForecastBand(
+        round=decision.round,
+        fork=interval.fork,
+        weights=weights,
+        start=interval.start,
+        start_value=None if before is None else before[1],
+        steps=steps,
+        low=low,
+        median=median,
+        high=high,
+        observed_steps=observed_steps[after],
+        observed_values=observed_values[after],
+    )
 
 
-def _old_weights(view: StudyView, step: int) -> str:
-    """The weights that a forecast in a journal of format 1 is of: raw ones if it is of the end of the run."""
-    to_the_end = view.settings.get("strategy", {}).get("judge_by") == "final" and step == view.steps
-    return "raw" if to_the_end else view.of
+def _format_1_weights(view: StudyView, last_step: int) -> str:
+    """The weights of a forecast in a journal of format 1: raw if it is of the end of the run (docs/journal.md)."""
+    of_end = view.settings.get("strategy", {}).get("judge_by") == "final" and last_step == view.steps
+    return "raw" if of_end else view.of
 
 
-def _at_weights(view: StudyView, weights: str) -> StudyView:
-    """The same study, read at these weights."""
-    strategy = {**view.settings.get("strategy", {}), "weights": weights}
-    return view._replace(settings={**view.settings, "strategy": strategy})
+def checks(band: ForecastBand) -> tuple[Check, ...]:
+    """A check of each point of a forecast that has an observation near enough."""
+    results, spacing = list[Check](), _spacing(band)
+    for step, low, median, high in zip(band.steps, band.low, band.median, band.high, strict=True):
+        i = bisect_left(band.observed_steps, step)
+        neighbours = [k for k in (i - 1, i) if 0 <= k < len(band.observed_steps)]
+        distance, k = min(((abs(band.observed_steps[k] - step), k) for k in neighbours), default=(spacing + 1, -1))
+        if distance <= spacing:
+            value = band.observed_values[k]
+            level = forecast_level(value, low, median, high)
+            results.append(Check(band.round, band.fork, step, low, median, high, value, level))
+    return tuple(results)
 
 
-def checks(fan: Fan) -> tuple[Check, ...]:
-    """Each point of a fan with the nearest observation, where one was made near enough."""
-    found = list[Check]()
-    for step, low, median, high in zip(fan.steps, fan.low, fan.median, fan.high, strict=True):
-        i = bisect_left(fan.seen_steps, step)
-        near = [k for k in (i - 1, i) if 0 <= k < len(fan.seen_steps)]
-        if not near:
-            continue
-        k = min(near, key=lambda k: abs(fan.seen_steps[k] - step))
-        if abs(fan.seen_steps[k] - step) <= _spacing(fan):
-            seen = fan.seen[k]
-            found.append(Check(fan.round, fan.fork, step, low, median, high, seen, level(seen, low, median, high)))
-    return tuple(found)
+def _spacing(band: ForecastBand) -> int:
+    """The most steps between two observations. The fork did not reach a point further from any observation."""
+    return max((after - before for before, after in pairwise((band.start, *band.observed_steps))), default=0)
 
 
-def _spacing(fan: Fan) -> float:
-    """Steps between observations: a point of a band farther from any than this was not reached."""
-    at = (fan.start, *fan.seen_steps)
-    return max((after - before for before, after in pairwise(at)), default=0)
+def forecast_level(value: float, low: float, median: float, high: float) -> float:
+    """The share of a forecast below a value, from 0 to 1.
 
-
-def level(seen: float, low: float, median: float, high: float) -> float:
-    """How far up a forecast a value lies, from 0 to 1.
-
-    >>> [round(level(seen, 1.0, 2.0, 4.0), 3) for seen in (1.0, 2.0, 3.0, 4.0)]
+    >>> [round(forecast_level(value, 1.0, 2.0, 4.0), 3) for value in (1.0, 2.0, 3.0, 4.0)]
     [0.05, 0.5, 0.795, 0.95]
     """
-    width = high - median if seen > median else median - low
+    width = high - median if value > median else median - low
     if width <= 0:
-        return 0.5 if seen == median else float(seen > median)
-    return 0.5 * (1 + erf(TAIL * (seen - median) / width / sqrt(2)))
+        return 0.5 if value == median else float(value > median)
+    return 0.5 * (1 + erf(NORMAL_95 * (value - median) / width / sqrt(2)))
 
 
-def coverage(found: tuple[Check, ...]) -> Coverage | None:
-    """How many observations each journaled quantile and the band hold; None where nothing can be said."""
-    if not found:
+def coverage(all_checks: Sequence[Check]) -> Coverage | None:
+    """How many checks lie inside the band and below each quantile; None without any check."""
+    if not all_checks:
         return None
-    n = len(found)
-    ends = (
-        (LOW, sum(c.seen <= c.low for c in found) / n),
-        (0.5, sum(c.seen <= c.median for c in found) / n),
-        (HIGH, sum(c.seen <= c.high for c in found) / n),
+    below = (
+        (LOW, _share([check.value <= check.low for check in all_checks])),
+        (0.5, _share([check.value <= check.median for check in all_checks])),
+        (HIGH, _share([check.value <= check.high for check in all_checks])),
     )
-    return Coverage(n, sum(c.inside for c in found) / n, ends)
+    return Coverage(len(all_checks), _share([check.inside for check in all_checks]), below)
+
+
+def _share(answers: Sequence[bool]) -> float:
+    return sum(answers) / len(answers)

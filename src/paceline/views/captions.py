@@ -1,44 +1,55 @@
-"""What each figure shows, in a heading and a sentence, for pages that show them."""
+"""A heading and a caption for each figure, for pages that show them."""
 
-CAPTIONS: dict[str, tuple[str, str]] = {
-    "traces": (
+from typing import NamedTuple
+
+
+class Caption(NamedTuple):
+    """What a page writes above and below a figure."""
+
+    heading: str
+    text: str
+
+
+CAPTIONS = {
+    "traces": Caption(
         "Runs and rates",
-        "What each fork observed, and below it the learning rate it ran at. Circles are where clones began, "
-        "the bold line is the whole run of the best fork, dashed lines failed.",
+        "The values of each fork and, below, its learning rate. A circle is the start of a clone. The bold line is the "
+        "whole run of the best fork. Dashed lines are forks that failed.",
     ),
-    "lineage": (
+    "lineage": Caption(
         "Lineage",
-        "A bar is a fork, or a run of a family, at one rate, which is its colour; lines lead from parents "
-        "to clones, and what led to the best fork is framed, and a cross is a failure.",
+        "Each bar is a fork, or a run of a family, at one rate, which sets its colour. Lines lead from a fork to its "
+        "clones. The path to the best fork is framed. A cross is a failure.",
     ),
-    "forecasts": (
+    "forecasts": Caption(
         "Forecasts",
-        "The bands that decisions were made with, as they were journaled, and the observations that "
-        "followed. Nothing is fitted again.",
+        "The forecasts that the decisions were made with, and the observations that followed. They are those of the "
+        "journal: nothing is fitted again.",
     ),
-    "surface": (
+    "surface": Caption(
         "The model",
-        "Latent functions of the trace model over the value an interval begins at and its rate, as each "
-        "decision saw them; orange marks are the rates it gave to forks.",
+        "The latent functions of the trace model at each decision, over the value that an interval starts from and its "
+        "rate. Orange marks are the rates that the decision gave to forks.",
     ),
-    "failure": (
+    "failure": Caption(
         "Failures",
-        "How likely an interval is to fail at a rate, as each decision saw it; orange marks are the rates "
-        "it gave to forks.",
+        "The probability that an interval fails, at each decision. Orange marks are the rates that the decision gave "
+        "to forks.",
     ),
-    "embedding": (
+    "embedding": Caption(
         "Tasks",
-        "Where the model of a family sees its tasks: those near each other behave alike.",
+        "The tasks in the embedding of the family's model. Tasks near each other behave alike.",
     ),
-    "calibration": (
+    "calibration": Caption(
         "Calibration",
-        "Observations against the forecasts that were made of them. Points of one run are alike, so a few "
-        "runs say little.",
+        "Observations against the forecasts made of them. Points of one run resemble each other, so a few runs prove "
+        "little.",
     ),
-    "costs": (
+    "costs": Caption(
         "Cost against value",
-        "Steps of all forks in units of one run, and the value each study ended at (filled) or stands at "
-        "(open); lines are the best value at the end of an interval so far. Values compare only between "
-        "studies of the same objective.",
+        "The steps of all forks, counted in whole runs, and the value of each study: filled if it is finished, open "
+        "while it runs. Lines are the best value at the end of an interval so far. Compare values only between studies "
+        "of the same objective.",
     ),
 }
+"""Captions by the name of the figure."""

@@ -1,11 +1,11 @@
-"""The runs of a study as lines to draw: what each fork observed, joined to where it was cloned, and its rates.
+"""The runs of a study as lines to draw: values and rates of each fork, from the point at which it was cloned.
 
-Long studies are thinned so that a figure stays light: the lowest and the highest value of each stretch are kept, so no
-spike is lost.
+The lines of long studies are thinned, so that a figure stays light. Each stretch keeps its lowest and its highest
+value, so that no spike is lost.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -15,12 +15,16 @@ from paceline.shapes import Constant
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, State, StudyView
 
-POINTS, FEWEST, FORKS = 40_000, 20, 1_000
-"""Points of all lines of a figure together, those of one line at least, and the most forks that are drawn."""
+MAX_FORKS = 1_000
+"""A figure shows at most so many forks."""
+MAX_POINTS, MIN_LINE_POINTS, MAX_RUN_POINTS = 40_000, 20, 2_000
+"""Points of all lines of a figure together, the least that one line gets, and the most of one whole run."""
+EVEN_RATE_POINTS, EARLY_RATE_POINTS = 80, 40
+"""Points on the curve of a rate that changes at every step: evenly spaced ones, and more of them early in the run."""
 
 
 class Curve(NamedTuple):
-    """A fork's own part of its run, from the point it was cloned at; rates jump where they change."""
+    """A line of values and a line of rates, which jumps where the rate changes."""
 
     fork: int
     task: str
@@ -31,8 +35,8 @@ class Curve(NamedTuple):
     rates: tuple[float, ...]
 
 
-class Birth(NamedTuple):
-    """Where a clone began: step, and what its parent had observed last by then."""
+class CloneStart(NamedTuple):
+    """The start of a clone: its step, the last value of its parent up to there, and its first rate."""
 
     fork: int
     parent: int
@@ -41,120 +45,147 @@ class Birth(NamedTuple):
     rate: float
 
 
-def column(view: StudyView, fork: ForkView) -> tuple[float, ...]:
-    """What a fork observed of the weights that decide, or of the others where there are none."""
-    return fork.values.get(view.of, next(iter(fork.values.values()), ()))
+def forks_by_number(view: StudyView) -> dict[int, ForkView]:
+    """All forks of a study."""
+    return {fork.fork: fork for fork in view.forks}
 
 
-def latest(view: StudyView) -> tuple[ForkView, ...]:
-    """The forks that are drawn: all of them, or in a long study the last ones to begin and the best."""
-    if len(view.forks) <= FORKS:
+def fork_values(view: StudyView, fork: ForkView, weights: str | None = None) -> tuple[float, ...]:
+    """What a fork observed itself, of `weights`, or of the weights that decide; of others if these are missing."""
+    return _column(fork.values, weights or view.of)
+
+
+def shown_forks(view: StudyView) -> tuple[ForkView, ...]:
+    """All forks of a study; of a long study the best ones and those that started last."""
+    if len(view.forks) <= MAX_FORKS:
         return view.forks
     best = {run.fork for run in view.best_runs.values()} | ({view.best.fork} if view.best is not None else set[int]())
-    last = sorted((fork for fork in view.forks if fork.fork not in best), key=lambda f: (f.start, f.fork))[-FORKS:]
-    return tuple(sorted([*last, *(fork for fork in view.forks if fork.fork in best)], key=lambda f: f.fork))
+    others = sorted((fork for fork in view.forks if fork.fork not in best), key=lambda fork: (fork.start, fork.fork))
+    latest = {fork.fork for fork in others[-MAX_FORKS:]}
+    return tuple(sorted((f for f in view.forks if f.fork in best | latest), key=lambda fork: fork.fork))
 
 
-def curves(view: StudyView) -> tuple[Curve, ...]:
-    """One line per fork that observed anything, in the order of their numbers; of the latest in a long study."""
-    known, shown = {fork.fork: fork for fork in view.forks}, latest(view)
-    most = max(FEWEST, POINTS // max(len(shown), 1))
-    return tuple(_curve(view, known, fork, most) for fork in shown if fork.step > fork.start)
+def curves(view: StudyView, weights: str | None = None) -> tuple[Curve, ...]:
+    """One curve for each shown fork that made a step.
+
+    Args:
+        view: the study.
+        weights: "raw" or "averaged"; by default the weights whose value decides.
+    """
+    forks, shown = forks_by_number(view), shown_forks(view)
+    max_points = max(MIN_LINE_POINTS, MAX_POINTS // max(len(shown), 1))
+    return tuple(_curve(view, forks, fork, max_points, weights) for fork in shown if fork.step > fork.start)
 
 
-def best_curve(view: StudyView) -> Curve | None:
-    """The whole run of the fork that won, or leads, through those it descends from."""
-    return None if view.best is None else whole_curve(view, view.best)
+def best_curve(view: StudyView, weights: str | None = None) -> Curve | None:
+    """The whole run of the fork that won, or that leads; None before any fork has a value."""
+    return None if view.best is None else whole_curve(view, view.best, weights)
 
 
-def whole_curve(view: StudyView, fork: ForkView) -> Curve:
-    """A fork's run from step 0."""
+def whole_curve(view: StudyView, fork: ForkView, weights: str | None = None) -> Curve:
+    """The run of a fork from step 0, so through the forks that it descends from."""
     steps, columns = view.whole_run(fork.fork)
-    values = columns.get(view.of, next(iter(columns.values()), ()))
-    at, seen = thinned(*finite(steps, values), most=2_000)
-    return Curve(fork.fork, fork.task, fork.state, at, seen, *rate_line(fork.schedule, 0, fork.step))
+    steps, values = thin(*finite_points(steps, _column(columns, weights or view.of)), max_points=MAX_RUN_POINTS)
+    return Curve(fork.fork, fork.task, fork.state, steps, values, *rate_line(fork.schedule, 0, fork.step))
 
 
-def usual_values(view: StudyView) -> list[float]:
-    """What the best fork, or the best runs of a family, observed: what an axis must hold, whatever others did."""
-    best = (
-        [run.fork for run in view.best_runs.values()] if view.tasks else [f.fork for f in (view.best,) if f is not None]
-    )
-    found = list[float]()
-    for number in best:
-        _, columns = view.whole_run(number)
-        found += [v for v in columns.get(view.of, next(iter(columns.values()), ())) if isfinite(v)]
-    return found
+def best_values(view: StudyView) -> list[float]:
+    """The values of the best run, or of the best run of each task: an axis must have room for these."""
+    best = view.best
+    forks = [run.fork for run in view.best_runs.values()] if view.tasks else [best.fork] if best is not None else []
+    runs = (_column(view.whole_run(fork)[1], view.of) for fork in forks)
+    return [value for values in runs for value in values if isfinite(value)]
 
 
-def births(view: StudyView) -> tuple[Birth, ...]:
-    """Where each clone began."""
-    known = {fork.fork: fork for fork in view.forks}
-    found = list[Birth]()
-    for fork in latest(view):
-        if fork.parent is not None and (at := anchor(view, known, fork, fork.start)) is not None:
-            found.append(Birth(fork.fork, fork.parent, fork.start, at[1], float(fork.schedule(fork.start))))
-    return tuple(found)
+def clone_starts(view: StudyView) -> tuple[CloneStart, ...]:
+    """The start of each shown clone whose parent has observed a value."""
+    forks, starts = forks_by_number(view), list[CloneStart]()
+    for fork in shown_forks(view):
+        if fork.parent is None:
+            continue
+        observation = last_observation(view, forks, fork, fork.start)
+        if observation is not None:
+            rate = float(fork.schedule(fork.start))
+            starts.append(CloneStart(fork.fork, fork.parent, fork.start, observation[1], rate))
+    return tuple(starts)
 
 
-def anchor(view: StudyView, known: dict[int, ForkView], fork: ForkView, step: int) -> tuple[int, float] | None:
-    """Step and value of the last finite observation along a fork's run up to a step; None where there is none."""
-    at: ForkView | None = fork
-    while at is not None:
-        values = column(view, at)
-        for i in range(min(bisect_right(at.steps, step), len(values)) - 1, -1, -1):
+def last_observation(
+    view: StudyView, forks: Mapping[int, ForkView], fork: ForkView, step: int, weights: str | None = None
+) -> tuple[int, float] | None:
+    """Step and value of the last finite observation along the run of a fork, up to `step`; None if there is none."""
+    ancestor: ForkView | None = fork
+    while ancestor is not None:
+        values = fork_values(view, ancestor, weights)
+        for i in range(min(bisect_right(ancestor.steps, step), len(values)) - 1, -1, -1):
             if isfinite(values[i]):
-                return at.steps[i], values[i]
-        step, at = min(step, at.start), known[at.parent] if at.parent is not None else None
+                return ancestor.steps[i], values[i]
+        step = min(step, ancestor.start)
+        ancestor = forks[ancestor.parent] if ancestor.parent is not None else None
     return None
 
 
-def finite(steps: Sequence[int], values: Sequence[float]) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """The observations that are numbers."""
-    kept = [(step, value) for step, value in zip(steps, values, strict=False) if isfinite(value)]
-    return tuple(step for step, _ in kept), tuple(value for _, value in kept)
+def finite_points(steps: Sequence[int], values: Sequence[float]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """The observations whose value is a finite number."""
+    points = [(step, value) for step, value in zip(steps, values, strict=False) if isfinite(value)]
+    return tuple(step for step, _ in points), tuple(value for _, value in points)
 
 
-def thinned(steps: Sequence[int], values: Sequence[float], *, most: int) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """At most about `most` points: first, last, and the lowest and highest of each of equal stretches.
+def thin(
+    steps: Sequence[int], values: Sequence[float], *, max_points: int
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """About `max_points` points at most: the first, the last, and the lowest and highest of equal stretches.
 
-    >>> thinned(range(9), [0, 0, 9, 0, 0, 0, 0, -9, 0], most=6)
+    >>> thin(range(9), [0, 0, 9, 0, 0, 0, 0, -9, 0], max_points=6)
     ((0, 2, 5, 7, 8), (0, 9, 0, -9, 0))
     """
-    if len(steps) <= most:
+    if len(steps) <= max_points:
         return tuple(steps), tuple(values)
-    seen, kept = np.asarray(values, dtype=float), {0, len(steps) - 1}
-    for part in np.array_split(np.arange(len(steps)), max(most // 2 - 1, 1)):
-        kept |= {int(part[seen[part].argmin()]), int(part[seen[part].argmax()])}
-    order = sorted(kept)
+    column, chosen = np.asarray(values, dtype=float), {0, len(steps) - 1}
+    for stretch in np.array_split(np.arange(len(steps)), max(max_points // 2 - 1, 1)):
+        chosen |= {int(stretch[column[stretch].argmin()]), int(stretch[column[stretch].argmax()])}
+    order = sorted(chosen)
     return tuple(steps[i] for i in order), tuple(values[i] for i in order)
 
 
 def rate_line(schedule: Schedule, start: int, stop: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Steps and rates from `start` to `stop`: a corner on either side of each change, a grid where a base bends."""
+    """Steps and rates from `start` to `stop`, with a corner on both sides of each jump.
+
+    A constant base needs no other points. A base that changes at every step gets a grid of them.
+    """
     if stop <= start:
         return (), ()
-    changes = [int(p) for p in schedule.change_points[1:-1] if start < p < stop]
-    bends = not isinstance(schedule.base, Constant)
-    grid = {start, *changes} | (set[int](_spread(start, stop)) if bends else set[int]())
-    points = [(float(s), float(s)) for s in grid]
-    points += [(float(p), p - 1.0) for p in changes] + [(float(stop), stop - 1.0)]
-    points += [(float(start), start - 1.0)] if start > 0 else []  # a clone leaves its parent's rate
+    changes = [int(point) for point in schedule.change_points[1:-1] if start < point < stop]
+    grid = {start, *changes}
+    if not isinstance(schedule.base, Constant):
+        grid |= set(_rate_grid(start, stop))
+    # pairs of the step to draw at and the step whose rate is drawn: before a jump that is the step before
+    points = [(float(step), float(step)) for step in grid]
+    points += [(float(change), change - 1.0) for change in changes] + [(float(stop), stop - 1.0)]
+    points += [(float(start), start - 1.0)] if start > 0 else []  # a clone starts at the rate of its parent
     points.sort()
-    rates: np.ndarray = schedule(np.array([read for _, read in points]))
-    return tuple(at for at, _ in points), tuple(float(rate) for rate in rates)
+    rates: np.ndarray = schedule(np.array([rate_step for _, rate_step in points]))
+    return tuple(step for step, _ in points), tuple(float(rate) for rate in rates)
 
 
-def _spread(start: int, stop: int) -> list[int]:
-    """Steps at which a base that bends is drawn: evenly spaced ones, and as many closer to the start of the run."""
-    even = np.linspace(start, stop - 1, min(stop - start, 80))
-    early = np.geomspace(max(start, 1), max(stop - 1, 1), 40)
+def _rate_grid(start: int, stop: int) -> list[int]:
+    """Steps at which to draw a base that changes at every step: it often changes most early in the run."""
+    even = np.linspace(start, stop - 1, min(stop - start, EVEN_RATE_POINTS))
+    early = np.geomspace(max(start, 1), max(stop - 1, 1), EARLY_RATE_POINTS)
     return [int(step) for step in np.unique(np.concatenate([even, early]).round()) if start <= step < stop]
 
 
-def _curve(view: StudyView, known: dict[int, ForkView], fork: ForkView, most: int) -> Curve:
-    steps, values = thinned(*finite(fork.steps, column(view, fork)), most=most)
-    if fork.parent is not None and (at := anchor(view, known, known[fork.parent], fork.start)) is not None:
-        steps, values = (at[0], *steps), (at[1], *values)
-    rates = rate_line(fork.schedule, fork.start, fork.step)
-    return Curve(fork.fork, fork.task, fork.state, steps, values, *rates)
+def _column(columns: Mapping[str, tuple[float, ...]], weights: str) -> tuple[float, ...]:
+    return columns.get(weights, next(iter(columns.values()), ()))
+
+
+def _curve(
+    view: StudyView, forks: Mapping[int, ForkView], fork: ForkView, max_points: int, weights: str | None
+) -> Curve:
+    steps, values = finite_points(fork.steps, fork_values(view, fork, weights))
+    steps, values = thin(steps, values, max_points=max_points)
+    if fork.parent is not None:
+        observation = last_observation(view, forks, forks[fork.parent], fork.start, weights)
+        if observation is not None:
+            steps, values = (observation[0], *steps), (observation[1], *values)
+    return Curve(fork.fork, fork.task, fork.state, steps, values, *rate_line(fork.schedule, fork.start, fork.step))

@@ -1,6 +1,6 @@
-"""A family of tasks in words and tables: its runs as they come, and the answer for each task."""
+"""A family of tasks as text and tables: its settings, its runs as they come in, and the answer for each task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,63 +14,67 @@ from paceline.traces import Schedule
 from paceline.views.data import StudyView, bands_of
 from paceline.views.words import number, share
 
-SHOWN_RATES = 8
+MAX_RATES = 8
+"""Rates of a schedule that a table shows."""
 
 
-def family_in_words(view: StudyView) -> str:
-    """What the study was asked for, in one line."""
-    s: dict[str, Any] = view.settings
-    strategy, (low, high) = s["strategy"], s["lr"]
+def describe_family(view: StudyView) -> str:
+    """The settings of a family, in one line."""
+    settings: dict[str, Any] = view.settings
+    strategy, (low, high) = settings["strategy"], settings["lr"]
     base = strategy["base"]["name"].replace("_", "-")
-    kind = "rates" if base == "constant" else f"multipliers of a {base} base"
-    known = f"; {s['known']['runs']} runs known beforehand: {_sources(strategy['known'])}" if "known" in s else ""
-    judged = f"judged by {view.of} weights, {'larger' if s['mode'] == 'max' else 'smaller'} is better"
+    rates = "rates" if base == "constant" else f"multipliers of a {base} base"
+    known = ""
+    if "known" in settings:
+        known = f"; {settings['known']['runs']} runs known beforehand: {_known_sources(strategy['known'])}"
+    direction = "larger" if settings["mode"] == "max" else "smaller"
     return (
-        f"{len(view.tasks)} tasks; schedules of {strategy['intervals']} {kind} from {low:g} to {high:g}; "
-        f"{runs_in_words(strategy['budget'], view.steps)}; {judged}; seed {s['seed']}{known}"
+        f"{len(view.tasks)} tasks; schedules of {strategy['intervals']} {rates} from {low:g} to {high:g}; "
+        f"{describe_budget(strategy['budget'], view.steps)}; judged by {view.of} weights, {direction} is better; "
+        f"seed {settings['seed']}{known}"
     )
 
 
-def _sources(sources: dict[str, str]) -> str:
+def _known_sources(sources: Mapping[str, str]) -> str:
     return ", ".join(f"{name!r} ({source})" for name, source in sources.items())
 
 
-def runs_in_words(budget: int, steps: int) -> str:
-    """What a family takes: "20 runs of 1,000 steps in all"."""
+def describe_budget(budget: int, steps: int) -> str:
+    """The runs that a family makes: "20 runs of 1,000 steps in all"."""
     return f"{budget} runs of {steps:,} steps in all"
 
 
 def run_lines(event: Event, view: StudyView) -> list[str]:
-    """The plain lines of an event, none where it says nothing new."""
+    """The lines of text about an event of a family; none if it adds nothing."""
     match event:
         case Decided():
-            ends = [
-                f"run {n} is expected to end at {number(b.median)} ({number(b.low)} to {number(b.high)})"
-                for n, b in bands_of(event.details).items()
+            forecasts = [
+                f"run {run} is expected to end at {number(band.median)} ({number(band.low)} to {number(band.high)})"
+                for run, band in bands_of(event.details).items()
             ]
-            return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *ends])}"]
-        case Report() if event.failure is not None:
-            task, why = view.fork(event.fork).task, describe_failure(event.failure)
-            return [f"run {event.fork} of task {task!r} failed at step {event.stop:,}: {why}"]
+            return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *forecasts])}"]
         case Report():
             run = view.fork(event.fork)
-            return [f"run {event.fork} of task {run.task!r} ended at {number(view.value(run))}; {share(view)} done"]
+            name = f"run {event.fork} of task {run.task!r}"
+            if event.failure is not None:
+                return [f"{name} failed at step {event.stop:,}: {describe_failure(event.failure)}"]
+            return [f"{name} ended at {number(view.value(run))}; {share(view)} done"]
         case _:
             return []
 
 
-def rates_of(schedule: Schedule) -> str:
-    """One rate, or multiplier, per interval."""
+def _rate_list(schedule: Schedule) -> str:
+    """The rate, or the multiplier, of each interval."""
     rates = [number(float(rate)) for rate in schedule.multipliers]
-    return ", ".join(rates if len(rates) <= SHOWN_RATES else [*rates[: SHOWN_RATES - 1], "...", rates[-1]])
+    return ", ".join(rates if len(rates) <= MAX_RATES else [*rates[: MAX_RATES - 1], "...", rates[-1]])
 
 
 def answers_table(view: StudyView) -> Table:
-    """One line per task: the schedule to use, what to expect of it, and the best run that was made."""
+    """A row for each task: the schedule to use, the forecast of its final value, and the best run."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     strategy = view.settings["strategy"]
-    kind = "rates" if strategy["base"]["name"] == "constant" else "multipliers"
-    for name in ("task", f"answer: {kind} of {strategy['intervals']} intervals", "forecast of its end"):
+    rates = "rates" if strategy["base"]["name"] == "constant" else "multipliers"
+    for name in ("task", f"answer: {rates} of {strategy['intervals']} intervals", "forecast of its end"):
         table.add_column(name, no_wrap=name == "task")
     for name in ("best run", "its last 5 values", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -78,7 +82,7 @@ def answers_table(view: StudyView) -> Table:
         best = view.best_runs.get(task)
         table.add_row(
             task,
-            rates_of(answer.schedule),
+            _rate_list(answer.schedule),
             f"{number(answer.median)} ({number(answer.low)} to {number(answer.high)})",
             "-" if best is None else str(best.fork),
             "-" if best is None else number(best.value),
@@ -87,35 +91,41 @@ def answers_table(view: StudyView) -> Table:
     return table
 
 
-def places_in_words(embedding: "dict[str, np.ndarray]") -> list[str]:
-    """Which task each is most like, by where the model put them."""
+def nearest_tasks(embedding: "Mapping[str, np.ndarray]") -> list[str]:
+    """A sentence that names the nearest task of each task in the embedding; none for fewer than three tasks."""
     names = list(embedding)
     if len(names) < 3 or not len(embedding[names[0]]):
         return []
-    at = np.array([embedding[name] for name in names])
-    gaps = np.linalg.norm(at[:, None] - at[None], axis=-1) + np.diag(np.full(len(names), np.inf))
-    pairs = [f"{name!r} is nearest to {names[int(gaps[i].argmin())]!r}" for i, name in enumerate(names)]
-    return [f"by the model {', '.join(pairs)}"]
+    locations = np.array([embedding[name] for name in names])
+    distances = np.linalg.norm(locations[:, None] - locations[None], axis=-1)
+    distances += np.diag(np.full(len(names), np.inf))
+    pairs = [f"{name!r} is nearest to {names[int(distances[i].argmin())]!r}" for i, name in enumerate(names)]
+    return [f"in the model {', '.join(pairs)}"]
 
 
 def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
-    """How a family ended, or how it stands, and what to do next."""
+    """The result of a family, or how far it is, and what to do next."""
     if view.finished is None:
-        made = sum(fork.stop is None for fork in view.forks)
-        best = [f"{task!r} {number(run.value)} (run {run.fork})" for task, run in view.best_runs.items()]
-        standing = f"; best so far: {', '.join(best)}" if best else ""
-        return [f"not over: {made} of {view.settings['strategy']['budget']} runs made{standing}"]
+        return [_progress(view)]
     if not view.answers:
         return [f"no run reached the end: {describe(view.decisions[-1].reasons[0])}"]
-    bare = [task for task in view.answers if task not in view.best_runs]
+    without_run = [task for task in view.answers if task not in view.best_runs]
     return [
         answers_table(view),
-        *(f"no run of task {task!r} reached the end: its answer is what the other tasks say" for task in bare),
-        *places_in_words(view.embedding),
-        f"{view.done_steps:,} steps in all; states of the best runs: {path / 'checkpoints'}",
+        *(f"no run of task {task!r} reached the end: its answer comes from the other tasks" for task in without_run),
+        *nearest_tasks(view.embedding),
+        f"{view.done_steps:,} steps in all; checkpoints of the best runs: {path / 'checkpoints'}",
         f"to use a schedule elsewhere: paceline export {path} --task {_quoted(view.tasks)} --format python",
     ]
 
 
+def _progress(view: StudyView) -> str:
+    runs = sum(fork.stop is None for fork in view.forks)
+    best = ", ".join(f"{task!r} {number(run.value)} (run {run.fork})" for task, run in view.best_runs.items())
+    best_so_far = f"; best so far: {best}" if best else ""
+    return f"not over: {runs} of {view.settings['strategy']['budget']} runs are done{best_so_far}"
+
+
 def _quoted(tasks: Sequence[str]) -> str:
+    """The first task, in quotes if the shell needs them."""
     return repr(tasks[0]) if " " in tasks[0] else tasks[0]

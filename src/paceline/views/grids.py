@@ -1,18 +1,19 @@
-"""What the model of a decision said over values and rates: its latent functions, and how likely an interval fails."""
+"""What the model of a decision predicts over values and rates: its latent functions and the chance of a failure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from paceline.views.curves import anchor
+from paceline.views.curves import forks_by_number, last_observation
 from paceline.views.data import DecisionView, StudyView
 
 Row = tuple[float | None, ...]
 Grid = tuple[Row, ...]
+"""One row per value, one column per rate; None for a number that was not finite."""
 
 
-class Chosen(NamedTuple):
-    """A rate that a decision gave to a fork, and the value the fork stood at."""
+class RateChoice(NamedTuple):
+    """The rate that a decision gave to a fork, and the value of the fork at that time."""
 
     fork: int
     value: float
@@ -20,14 +21,14 @@ class Chosen(NamedTuple):
 
 
 class Latent(NamedTuple):
-    """Mean and deviation of a latent function, one row per value, one column per rate."""
+    """Mean and standard deviation of a latent function."""
 
     mean: Grid
     deviation: Grid
 
 
 class Surface(NamedTuple):
-    """The model of a decision over a grid; `p_fail` where it was journaled."""
+    """The model of a decision over a grid; older journals hold no `p_fail`."""
 
     round: int
     step: int
@@ -35,55 +36,72 @@ class Surface(NamedTuple):
     rates: tuple[float, ...]
     latents: tuple[Latent, ...]
     p_fail: Grid | None
-    chosen: tuple[Chosen, ...]
+    choices: tuple[RateChoice, ...]
 
 
 class FailureLine(NamedTuple):
-    """P(fail) over the candidate rates of a decision, at the value its clones began at."""
+    """P(fail) over the candidate rates of a decision, at the value its clones start from."""
 
     round: int
     step: int
     rates: tuple[float, ...]
-    probability: tuple[float, ...]
-    chosen: tuple[Chosen, ...]
+    probabilities: tuple[float, ...]
+    choices: tuple[RateChoice, ...]
 
 
 def surfaces(view: StudyView) -> tuple[Surface, ...]:
-    """One for each decision that carries a grid."""
-    return tuple(_surface(view, d, d.details["surface"]) for d in view.decisions if "surface" in d.details)
-
-
-def failure_lines(view: StudyView) -> tuple[FailureLine, ...]:
-    """One for each decision that carries P(fail), of its first clone: clones of one decision have one parent."""
+    """The surface of each decision that has one."""
     return tuple(
-        FailureLine(d.round, d.step, _numbers(p["rates"]), _numbers(p["probability"]), chosen(view, d))
-        for d in view.decisions
-        for p in d.details.get("p_fail", [])[:1]
+        _surface(view, decision, decision.details["surface"])
+        for decision in view.decisions
+        if "surface" in decision.details
     )
 
 
-def chosen(view: StudyView, decision: DecisionView) -> tuple[Chosen, ...]:
-    """The rates that a decision gave out, at the values they were given for."""
-    known = {fork.fork: fork for fork in view.forks}
-    found = list[Chosen]()
+def failure_lines(view: StudyView) -> tuple[FailureLine, ...]:
+    """P(fail) of each decision that has it. The first clone is enough: clones of one decision have the same parent."""
+    return tuple(
+        FailureLine(
+            decision.round,
+            decision.step,
+            _numbers(data["rates"]),
+            _numbers(data["probability"]),
+            rate_choices(view, decision),
+        )
+        for decision in view.decisions
+        for data in decision.details.get("p_fail", [])[:1]
+    )
+
+
+def rate_choices(view: StudyView, decision: DecisionView) -> tuple[RateChoice, ...]:
+    """The rates that a decision gave to forks that have observed a value."""
+    forks, choices = forks_by_number(view), list[RateChoice]()
     for interval in decision.proposed:
-        at = anchor(view, known, known[interval.fork], interval.start)
-        if at is not None:
-            found.append(Chosen(interval.fork, at[1], interval.multiplier))
-    return tuple(found)
+        observation = last_observation(view, forks, forks[interval.fork], interval.start)
+        if observation is not None:
+            choices.append(RateChoice(interval.fork, observation[1], interval.multiplier))
+    return tuple(choices)
 
 
-def _surface(view: StudyView, decision: DecisionView, data: dict[str, Any]) -> Surface:
-    latents = tuple(Latent(_grid(latent["mean"]), _grid(latent["deviation"])) for latent in data["latents"])
-    axes = _numbers(data["values"]), _numbers(data["rates"])
-    p_fail = _grid(data["p_fail"]) if "p_fail" in data else None
-    return Surface(decision.round, decision.step, *axes, latents, p_fail, chosen(view, decision))
+def _surface(view: StudyView, decision: DecisionView, data: Mapping[str, Any]) -> Surface:
+    return Surface(
+        round=decision.round,
+        step=decision.step,
+        values=_numbers(data["values"]),
+        rates=_numbers(data["rates"]),
+        latents=tuple(Latent(_grid(latent["mean"]), _grid(latent["deviation"])) for latent in data["latents"]),
+        p_fail=_grid(data["p_fail"]) if "p_fail" in data else None,
+        choices=rate_choices(view, decision),
+    )
 
 
 def _numbers(row: Sequence[Any]) -> tuple[float, ...]:
-    return tuple(float(x) for x in row)
+    return tuple(float(number) for number in row)
 
 
 def _grid(rows: Sequence[Sequence[Any]]) -> Grid:
-    """Numbers, and None where one was not finite."""
-    return tuple(tuple(None if x is None or not isfinite(float(x)) else float(x) for x in row) for row in rows)
+    return tuple(tuple(_finite_or_none(number) for number in row) for row in rows)
+
+
+def _finite_or_none(number: Any) -> float | None:
+    return float(number) if number is not None and isfinite(float(number)) else None

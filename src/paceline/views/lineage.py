@@ -1,18 +1,25 @@
-"""Who came from whom: the stretches that forks ran, in as few rows as hold them, and the clones between the rows.
+"""Which fork was cloned from which: bars for the intervals of forks in as few rows as possible, and lines for clones.
 
-Decisions are evenly spaced: most are made early in a run, where steps would leave no room for them. Runs of a family
-are a row each, by task, with the intervals of their schedules.
+Decisions are evenly spaced here. Most decisions are made early in a run, and would overlap on an axis of steps. The
+runs of a family have a row each, grouped by task.
 """
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from paceline.views.curves import latest
+from paceline.views.curves import shown_forks
 from paceline.views.data import ForkView, State, StudyView
+
+TO_THE_END = 10**18
+"""A step after every run."""
 
 
 class Bar(NamedTuple):
-    """A fork at one multiplier of its base, between two of the borders, in a row."""
+    """A fork at one multiplier of its base, in a row, between the borders number `first` and `last`.
+
+    `on_best_path` says whether the best fork is this one or descends from this bar.
+    """
 
     fork: int
     task: str
@@ -24,106 +31,110 @@ class Bar(NamedTuple):
     multiplier: float
     state: State
     reason: str
-    leads: bool
+    on_best_path: bool
 
 
 class Branch(NamedTuple):
-    """A clone: from the row of its parent to its own, at a border."""
+    """A clone, as a line from the row of its parent to its own row at a border."""
 
     fork: int
     parent: int
     border: int
     from_row: int
     to_row: int
-    leads: bool
+    on_best_path: bool
 
 
 class Lineage(NamedTuple):
-    """The forks of a study; `borders` are the steps between which bars lie, `rows` what each row is called,
-    and `left_out` how many earlier forks of a long study are not in it.
+    """The forks of a study.
+
+    `borders` are the steps between which bars lie, `row_names` the names of the rows, and `omitted_forks` counts the
+    forks of a long study that are not shown.
     """
 
     borders: tuple[int, ...]
-    rows: tuple[str, ...]
+    row_names: tuple[str, ...]
     bars: tuple[Bar, ...]
     branches: tuple[Branch, ...]
-    left_out: int
+    omitted_forks: int
 
 
-class _Stretch(NamedTuple):
+class _Segment(NamedTuple):
+    """Part of a fork at one multiplier."""
+
     start: int
     stop: int
     multiplier: float
 
 
 def lineage(view: StudyView) -> Lineage | None:
-    """The forks of a study in rows; None where there are none."""
+    """The forks of a study in rows; None if it has none."""
     if not view.forks:
         return None
-    forks = latest(view)
-    ran = {fork.fork: _stretches(fork) for fork in forks}
-    asked = {step for d in view.decisions for s in d.proposed if s.fork in ran for step in (s.start, s.stop)}
-    borders = tuple(sorted(asked | {step for fork in ran.values() for s in fork for step in (s.start, s.stop)}))
-    at = {step: i for i, step in enumerate(borders)}
-    rows = _rows_of_runs(view, forks) if view.tasks else _rows_of_forks(forks, ran)
-    leads = _leading(view)
+    forks = shown_forks(view)
+    segments = {fork.fork: _segments(fork) for fork in forks}
+    borders = _borders(view, segments)
+    border_at = {step: i for i, step in enumerate(borders)}
+    rows = _rows_of_runs(view, forks) if view.tasks else _rows_of_forks(forks, segments)
+    best_until = _best_until(view)
     bars, branches = list[Bar](), list[Branch]()
     for fork in forks:
-        until = leads.get(fork.fork, -1)
-        for s in ran[fork.fork]:
-            where = rows[fork.fork], at[s.start], at[s.stop], s.start, s.stop
-            bars.append(Bar(fork.fork, fork.task, *where, s.multiplier, fork.state, fork.reason, s.start < until))
+        row, until = rows[fork.fork], best_until.get(fork.fork, -1)
+        for start, stop, multiplier in segments[fork.fork]:
+            span = border_at[start], border_at[stop], start, stop
+            look = multiplier, fork.state, fork.reason, start < until
+            bars.append(Bar(fork.fork, fork.task, row, *span, *look))
         if fork.parent in rows:
-            link = at[fork.start], rows[fork.parent], rows[fork.fork], until >= 0
-            branches.append(Branch(fork.fork, fork.parent, *link))
-    names = [f"{f.task}, run {f.fork}" for f in sorted(forks, key=lambda f: rows[f.fork])] if view.tasks else []
-    return Lineage(
-        borders,
-        tuple(names) or ("",) * (max(rows.values()) + 1),
-        tuple(bars),
-        tuple(branches),
-        len(view.forks) - len(forks),
-    )
+            ends = border_at[fork.start], rows[fork.parent], row
+            branches.append(Branch(fork.fork, fork.parent, *ends, until >= 0))
+    by_row = sorted(forks, key=lambda fork: rows[fork.fork])
+    names = [f"{fork.task}, run {fork.fork}" for fork in by_row] if view.tasks else [""] * (max(rows.values()) + 1)
+    return Lineage(borders, tuple(names), tuple(bars), tuple(branches), len(view.forks) - len(forks))
 
 
-def _stretches(fork: ForkView) -> list[_Stretch]:
-    """From change to change of its multiplier, over what it ran and what it is running now."""
-    ran = max(fork.step, fork.start + 1) if fork.stop is None else fork.stop
-    stop = min((int(p) for p in fork.schedule.change_points if p >= ran), default=ran)  # it may fail on the way there
-    rate_at = fork.schedule.multiplier
-    points = [
-        int(p) for p in fork.schedule.change_points[:-1] if fork.start < p < stop and rate_at(p) != rate_at(p - 1)
-    ]
-    edges = [fork.start, *points, stop]
-    rates = [float(rate_at(step)) for step in edges[:-1]]
-    return [_Stretch(*ends) for ends in zip(edges, edges[1:], rates, strict=False)]
+def _borders(view: StudyView, segments: Mapping[int, Sequence[_Segment]]) -> tuple[int, ...]:
+    """All steps at which a fork starts, stops or changes its rate, or was meant to."""
+    planned = [(p.start, p.stop) for d in view.decisions for p in d.proposed if p.fork in segments]
+    actual = [(segment.start, segment.stop) for own in segments.values() for segment in own]
+    return tuple(sorted({step for ends in (*planned, *actual) for step in ends}))
 
 
-def _rows_of_forks(forks: tuple[ForkView, ...], ran: dict[int, list[_Stretch]]) -> dict[int, int]:
-    """A row for each fork: its parent's where that is free, else the first free one."""
+def _segments(fork: ForkView) -> list[_Segment]:
+    """The segments of a fork, with the interval that it is running now."""
+    reached = max(fork.step, fork.start + 1) if fork.stop is None else fork.stop
+    # a fork that failed inside an interval is drawn to the end of it
+    stop = min((int(point) for point in fork.schedule.change_points if point >= reached), default=reached)
+    multiplier = fork.schedule.multiplier
+    inner = (int(point) for point in fork.schedule.change_points[:-1] if fork.start < point < stop)
+    changes = [point for point in inner if multiplier(point) != multiplier(point - 1)]
+    return [_Segment(start, end, float(multiplier(start))) for start, end in pairwise([fork.start, *changes, stop])]
+
+
+def _rows_of_forks(forks: Sequence[ForkView], segments: Mapping[int, Sequence[_Segment]]) -> dict[int, int]:
+    """The row of each fork: that of its parent if it is free, else the first free row."""
     free_from, rows = list[int](), dict[int, int]()
-    for fork in sorted(forks, key=lambda f: (f.start, f.fork)):
+    for fork in sorted(forks, key=lambda fork: (fork.start, fork.fork)):
         free = [row for row, step in enumerate(free_from) if step <= fork.start]
-        own = rows.get(fork.parent, -1) if fork.parent is not None else -1
-        row = own if own in free else free[0] if free else len(free_from)
+        parent_row = rows.get(fork.parent, -1) if fork.parent is not None else -1
+        row = parent_row if parent_row in free else free[0] if free else len(free_from)
         if row == len(free_from):
             free_from.append(0)
-        free_from[row], rows[fork.fork] = ran[fork.fork][-1].stop, row
+        free_from[row], rows[fork.fork] = segments[fork.fork][-1].stop, row
     return rows
 
 
-def _rows_of_runs(view: StudyView, forks: tuple[ForkView, ...]) -> dict[int, int]:
-    """A row for each run, those of a task together."""
-    order = {task: i for i, task in enumerate(view.tasks)}
-    runs = sorted(forks, key=lambda f: (order[f.task], f.fork))
+def _rows_of_runs(view: StudyView, forks: Sequence[ForkView]) -> dict[int, int]:
+    """A row for each run, grouped by task."""
+    task_numbers = {task: i for i, task in enumerate(view.tasks)}
+    runs = sorted(forks, key=lambda fork: (task_numbers[fork.task], fork.fork))
     return {fork.fork: row for row, fork in enumerate(runs)}
 
 
-def _leading(view: StudyView) -> dict[int, int]:
-    """Forks on the way to the one that leads, and the step that they are on it until; the best runs of a family."""
+def _best_until(view: StudyView) -> dict[int, int]:
+    """Each fork on the path to the best one, with the step at which the path leaves it."""
     if view.tasks:
         return {run.fork: view.steps for run in view.best_runs.values()}
     if view.best is None:
         return {}
-    line = view.line_of(view.best.fork)
-    return {fork.fork: heir.start for fork, heir in pairwise(line)} | {line[-1].fork: 10**18}
+    path = view.line_of(view.best.fork)
+    return {fork.fork: child.start for fork, child in pairwise(path)} | {path[-1].fork: TO_THE_END}

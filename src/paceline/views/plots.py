@@ -5,22 +5,23 @@ from dataclasses import dataclass
 from paceline.errors import InputError
 from paceline.study import Study
 from paceline.views.data import StudyView, read
-from paceline.views.figures import FIGURES, Figure, style
+from paceline.views.figures import FIGURES, Figure, recolour
 
 _NEEDS = {
-    "traces": "an interval that was observed",
+    "traces": "an interval that was run",
     "lineage": "a fork",
-    "forecasts": 'decisions that were made with a model, as those of "greedy"',
-    "surface": 'decisions that were made with a trace model, as those of "greedy"',
-    "failure": "decisions that were made with a trace model after something had failed",
+    "forecasts": 'decisions made with a model, for example by "greedy"',
+    "surface": 'decisions made with a trace model, for example by "greedy"',
+    "failure": "decisions made with a trace model after an interval had failed",
     "embedding": "a family of tasks, or a new task of one",
     "calibration": "forecasts, and observations after them",
 }
+"""What a study must have for each figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plots:
-    """The figures of a study, each a plotly figure: `.show()`, `.write_image("traces.pdf")` and so on.
+    """The figures of a study, each a plotly figure: `.show()`, `.write_html("traces.html")` and so on.
 
     Args:
         view: the study.
@@ -30,7 +31,7 @@ class Plots:
 
     @classmethod
     def of(cls, study: Study) -> "Plots":
-        """The figures of a study as it stands."""
+        """The figures of a study as it is now."""
         return cls(read(study.events))
 
     def __call__(self, *, dark: bool = False) -> Figure:
@@ -39,34 +40,36 @@ class Plots:
 
     def traces(self, *, dark: bool = False) -> Figure:
         """Values of all forks, and their rates below."""
-        return self._drawn("traces", dark)
+        return self._figure("traces", dark)
 
     def lineage(self, *, dark: bool = False) -> Figure:
-        """Who was cloned from whom, and at which rates."""
-        return self._drawn("lineage", dark)
+        """Which fork was cloned from which, and at which rates they ran."""
+        return self._figure("lineage", dark)
 
     def forecasts(self, *, dark: bool = False) -> Figure:
-        """The forecasts that decisions were made with, and what then happened."""
-        return self._drawn("forecasts", dark)
+        """The forecasts of the decisions, and the observations that followed."""
+        return self._figure("forecasts", dark)
 
     def surface(self, *, dark: bool = False) -> Figure:
         """The latent functions of the model over values and rates, decision by decision."""
-        return self._drawn("surface", dark)
+        return self._figure("surface", dark)
 
     def failure(self, *, dark: bool = False) -> Figure:
-        """How likely an interval is to fail."""
-        return self._drawn("failure", dark)
+        """The probability that an interval fails."""
+        return self._figure("failure", dark)
 
     def embedding(self, *, dark: bool = False) -> Figure:
-        """Where the model sees the tasks of a family."""
-        return self._drawn("embedding", dark)
+        """The tasks of a family in the model's embedding."""
+        return self._figure("embedding", dark)
 
     def calibration(self, *, dark: bool = False) -> Figure:
-        """Whether forecasts held what they promised."""
-        return self._drawn("calibration", dark)
+        """Whether the bands of forecasts hold the share of observations that they should."""
+        return self._figure("calibration", dark)
 
-    def _drawn(self, name: str, dark: bool) -> Figure:
+    def _figure(self, name: str, dark: bool) -> Figure:
         figure = FIGURES[name](self.view)
         if figure is None:
-            raise InputError(f"this study has no {name} to show: expected {_NEEDS[name]}, draw another figure")
-        return style(figure, dark)
+            raise InputError(
+                f"this study has nothing to show in {name!r}, which needs {_NEEDS[name]}: draw another figure"
+            )
+        return recolour(figure, dark=dark)

@@ -10,7 +10,7 @@ from rich.text import Text
 from paceline.study import Checkpoints, Decided, Dropped, Event, Report
 from paceline.study.wording import describe, describe_all, describe_failure
 from paceline.views.data import ForkView, StudyView, bands_of
-from paceline.views.family import family_in_words, family_result, run_lines
+from paceline.views.family import describe_family, family_result, run_lines
 from paceline.views.words import band_in_words, bound_in_words, cost_in_words, number, schedule_in_words, share
 
 _COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
@@ -25,7 +25,7 @@ def make_console(*, stderr: bool = False) -> Console:
 def settings_in_words(view: StudyView) -> str:
     """What the study was asked for, in one line."""
     if view.tasks:
-        return family_in_words(view)
+        return describe_family(view)
     s, strategy = view.settings, view.settings.get("strategy", {})
     low, high = s.get("lr", (0.0, 0.0))
     judged = f"judged by {view.of} weights, {'larger' if s.get('mode') == 'max' else 'smaller'} is better"

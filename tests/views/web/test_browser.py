@@ -10,7 +10,7 @@ import pytest
 
 from paceline.study import Decided, Interval
 from paceline.views.web.followed import Followed
-from tests.views.test_figure_data import golden
+from tests.views.studies import golden
 from tests.views.web.studies import EVENTS, FIRST, OTHER, append, family, write
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

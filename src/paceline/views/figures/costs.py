@@ -1,57 +1,59 @@
-"""What several studies cost, and what they came to."""
+"""Cost against value of several studies."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.views.cost_curves import CostCurve, cost_curves
 from paceline.views.data import StudyView
 from paceline.views.figures.axes import value_axis
 from paceline.views.figures.labels import label
-from paceline.views.figures.style import MARKS, TASKS, Figure, framed, graph_objects
-from paceline.views.spending import Bill, bills
+from paceline.views.figures.style import MARKERS, SERIES_COLOURS, Figure, graph_objects, set_layout
+
+EARLY_SHARE = 0.1  # of its cost: values before that do not set the range of the axis
 
 
 def costs(views: Mapping[str, StudyView]) -> Figure:
-    """Cost in runs against value: where each study ended, and the best value on the way there."""
-    found = bills(views)
+    """The final value of each study against its cost, and the best value so far on the way there."""
+    curves = cost_curves(views)
     figure = graph_objects().Figure()
-    for i, bill in enumerate(found):
-        turn = i // len(TASKS)
-        for trace in _drawn(bill, TASKS[i % len(TASKS)], MARKS[turn % len(MARKS)], "dot" if turn % 2 else "solid"):
+    for i, curve in enumerate(curves):
+        colour, turn = SERIES_COLOURS[i % len(SERIES_COLOURS)], i // len(SERIES_COLOURS)
+        for trace in _traces(curve, colour, MARKERS[turn % len(MARKERS)], "dot" if turn % 2 else "solid"):
             figure.add_trace(trace)
-    framed(figure, "Cost against value", height=430 + 22 * len(found))
+    set_layout(figure, "Cost against value", height=430 + 22 * len(curves))
     figure.update_xaxes(title_text="cost: steps of all forks, in runs", rangemode="tozero")
-    ends = [bill.value for bill in found if bill.value is not None]
-    late = [value for bill in found for cost, value in bill.way if cost >= 0.1 * bill.cost]
-    figure.update_yaxes(title_text="value", **value_axis([*ends, *late]))
+    final = [curve.value for curve in curves if curve.value is not None]
+    late = [value for curve in curves for cost, value in curve.points if cost >= EARLY_SHARE * curve.cost]
+    figure.update_yaxes(title_text="value", **value_axis([*final, *late]))
     figure.update_layout(legend={"y": 0, "yref": "container", "yanchor": "bottom"}, margin_t=56, margin_b=64)
     return figure
 
 
-def _drawn(bill: Bill, colour: str, mark: str, dash: str) -> list[Any]:
-    go, name = graph_objects(), label(bill.name)
-    look: dict[str, Any] = {"name": name, "legendgroup": name}
+def _traces(curve: CostCurve, colour: str, marker: str, dash: str) -> list[Any]:
+    """The line of a study, and a mark at its value, which is open while the study runs."""
+    scatter, name = graph_objects().Scatter, label(curve.name)
+    series: dict[str, Any] = {"name": name, "legendgroup": name}
     hover = "%{fullData.name}: %{x:.3g} runs, %{y:.4g}"
-    way = [*bill.way, *([(bill.cost, bill.way[-1][1])] if bill.way else [])]
-    line = go.Scatter(
-        x=[cost for cost, _ in way],
-        y=[value for _, value in way],
+    points = [*curve.points, *([(curve.cost, curve.points[-1][1])] if curve.points else [])]
+    line = scatter(
+        x=[cost for cost, _ in points],
+        y=[value for _, value in points],
         mode="lines",
         line={"color": colour, "width": 1.3, "dash": dash, "shape": "hv"},
         hovertemplate=f"{hover}<extra></extra>",
-        showlegend=bill.value is None,
-        **look,
+        showlegend=curve.value is None,
+        **series,
     )
-    if bill.value is None:
+    if curve.value is None:
         return [line]
-    shape = mark if bill.finished else f"{mark}-open"
-    end = go.Scatter(
-        x=[bill.cost],
-        y=[bill.value],
-        customdata=[label(bill.of)],
+    end = scatter(
+        x=[curve.cost],
+        y=[curve.value],
+        customdata=[label(curve.weights)],
         mode="markers",
-        marker={"color": colour, "size": 12, "symbol": shape},
+        marker={"color": colour, "size": 12, "symbol": marker if curve.finished else f"{marker}-open"},
         hovertemplate=f"{hover} (%{{customdata}} weights)<extra></extra>",
         cliponaxis=False,
-        **look,
+        **series,
     )
     return [line, end]

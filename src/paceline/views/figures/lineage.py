@@ -1,63 +1,68 @@
-"""Who came from whom, and at which rates."""
+"""Which fork was cloned from which, and at which rates they ran."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from math import log10
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import decades
+from paceline.views.figures.axes import log_ticks
 from paceline.views.figures.labels import label
-from paceline.views.figures.style import LIGHT, SCALE, Figure, framed, graph_objects
+from paceline.views.figures.style import COLOUR_SCALE, LIGHT, Figure, graph_objects, set_layout
 from paceline.views.lineage import Bar, Lineage
-from paceline.views.lineage import lineage as rows_of
+from paceline.views.lineage import lineage as lineage_data
 
-_ON_DARK, _ON_LIGHT = "#fffffe", "#101010"  # on the two ends of the scale, which dark pages share
+ON_DARK, ON_LIGHT = "#fffffe", "#101010"  # text on the two ends of the colour scale, on light and dark pages alike
+MIN_ROWS, ROW_HEIGHT, MAX_HEIGHT = 4, 30, 900
+STEP_LABELS = 4
 
 
 def lineage(view: StudyView) -> Figure | None:
-    """A bar for each stretch of a fork, coloured by its rate; lines from parents to clones; the winner's way framed."""
-    found = rows_of(view)
-    if found is None:
+    """Bars for the intervals of forks, coloured by their rate, and lines to clones; the path to the best is framed."""
+    data = lineage_data(view)
+    if data is None:
         return None
-    go = graph_objects()
-    shown = list(found.bars)
-    peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
-    what = ("multiplier" if view.tasks else "peak rate") if peaked else "rate"
-    lines = [_branches(found, leads=leads) for leads in (False, True)]
-    figure = go.Figure([*_bars(shown, "run" if view.tasks else "fork", what), *lines])
-    if any(bar.state == "failed" for bar in shown):
-        figure.add_trace(_crosses(shown))
-    note = f"{found.left_out:,} earlier ones are left out" if found.left_out else ""
+    noun = "run" if view.tasks else "fork"
+    has_base = any(fork.schedule.tuned_base is not None for fork in view.forks)
+    rate_name = ("multiplier" if view.tasks else "peak rate") if has_base else "rate"
+    branches = [_branches(data, on_best_path=best) for best in (False, True)]
+    figure = graph_objects().Figure([_bars(data.bars, noun, rate_name), _colour_bar(data.bars, rate_name), *branches])
+    if any(bar.state == "failed" for bar in data.bars):
+        figure.add_trace(_crosses(data.bars))
+    note = f"{data.omitted_forks:,} earlier ones are omitted" if data.omitted_forks else ""
     title = "Runs and their schedules" if view.tasks else "Lineage of forks"
-    framed(figure, title, height=min(190 + 30 * max(len(found.rows), 4), 900), note=note)
-    first = min(bar.first for bar in shown)
-    named = range(first, len(found.borders), max(1, (len(found.borders) - first) // 4))
-    figure.update_xaxes(
-        title_text="step" if view.tasks else "step of each decision (evenly spaced)",
-        tickvals=list(named),
-        ticktext=[f"{found.borders[i]:,}" for i in named],
-        range=[first - 0.05, len(found.borders) - 0.95],
-        showgrid=True,
-        tickangle=0,
-    )
-    figure.update_yaxes(
-        tickvals=list(range(len(found.rows))),
-        ticktext=[label(row) for row in found.rows],
-        range=[len(found.rows) - 0.4, -0.6],
-        showgrid=False,
-        ticks="",
-    )
+    height = min(190 + ROW_HEIGHT * max(len(data.row_names), MIN_ROWS), MAX_HEIGHT)
+    set_layout(figure, title, height=height, note=note)
+    _set_axes(figure, data, "step" if view.tasks else "step of each decision (evenly spaced)")
     figure.update_layout(uniformtext={"mode": "hide", "minsize": 9}, bargap=0.25, legend_y=1.02)
     return figure
 
 
-def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
-    """The bars, and a point that nobody sees, which brings the scale of their colours."""
-    go, logs = graph_objects(), [log10(bar.multiplier) for bar in bars]
-    low, reach = min(logs), max(logs) - min(logs) or 1.0
-    shades: list[str] = import_module("plotly.colors").sample_colorscale(SCALE, [(at - low) / reach for at in logs])
-    ticks = decades(10**low * 0.99, 10 ** (low + reach) * 1.01)
-    drawn = go.Bar(
+def _set_axes(figure: Figure, data: Lineage, title: str) -> None:
+    first, rows = min(bar.first for bar in data.bars), len(data.row_names)
+    labelled = range(first, len(data.borders), max(1, (len(data.borders) - first) // STEP_LABELS))
+    figure.update_xaxes(
+        title_text=title,
+        tickvals=list(labelled),
+        ticktext=[f"{data.borders[i]:,}" for i in labelled],
+        range=[first - 0.05, len(data.borders) - 0.95],
+        showgrid=True,
+        tickangle=0,
+    )
+    figure.update_yaxes(
+        tickvals=list(range(rows)),
+        ticktext=[label(name) for name in data.row_names],
+        range=[rows - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+    )
+
+
+def _bars(bars: Sequence[Bar], noun: str, rate_name: str) -> Any:
+    logs, (low, high) = [log10(bar.multiplier) for bar in bars], _log_range(bars)
+    shares = [(log - low) / (high - low) for log in logs]
+    colours: list[str] = import_module("plotly.colors").sample_colorscale(COLOUR_SCALE, shares)
+    return graph_objects().Bar(
         orientation="h",
         base=[bar.first for bar in bars],
         x=[bar.last - bar.first for bar in bars],
@@ -65,60 +70,84 @@ def _bars(bars: list[Bar], kind: str, what: str) -> list[Any]:
         text=[str(bar.fork) for bar in bars],
         textposition="inside",
         insidetextanchor="start",
-        insidetextfont={"color": _seen_on(bars)},
+        insidetextfont={"color": _text_colours(bars)},
         textangle=0,
-        hovertext=[_told(bar, kind, what) for bar in bars],
+        hovertext=[_hover_text(bar, noun, rate_name) for bar in bars],
         hovertemplate="%{hovertext}<extra></extra>",
         customdata=[bar.multiplier for bar in bars],
         marker={
-            "color": shades,
+            "color": colours,
             "line": {
-                "color": [LIGHT.failed if bar.leads else LIGHT.paper for bar in bars],
-                "width": [2.5 if bar.leads else 1 for bar in bars],
+                "color": [LIGHT.failed if bar.on_best_path else LIGHT.paper for bar in bars],
+                "width": [2.5 if bar.on_best_path else 1 for bar in bars],
             },
         },
         showlegend=False,
     )
-    scale = {
-        "title": {"text": what, "side": "right"},
+
+
+def _colour_bar(bars: Sequence[Bar], rate_name: str) -> Any:
+    """The scale of the rates beside the figure. It belongs to a point that is not drawn: bars have fixed colours."""
+    low, high = _log_range(bars)
+    ticks = log_ticks(10**low * 0.99, 10**high * 1.01)
+    colour_bar = {
+        "title": {"text": rate_name, "side": "right"},
         "tickvals": [log10(tick) for tick in ticks["tickvals"]],
         "ticktext": ticks["ticktext"],
         "thickness": 12,
         "outlinewidth": 0,
     }
-    mark = {"color": [low], "cmin": low, "cmax": low + reach, "colorscale": SCALE, "colorbar": scale, "showscale": True}
-    return [drawn, go.Scatter(x=[None], y=[None], mode="markers", marker=mark, showlegend=False, hoverinfo="skip")]
-
-
-def _seen_on(bars: list[Bar]) -> list[str]:
-    """A colour that shows on each bar."""
-    logs = [log10(bar.multiplier) for bar in bars]
-    middle = 0.45 * min(logs) + 0.55 * max(logs)
-    return [_ON_DARK if at < middle else _ON_LIGHT for at in logs]
-
-
-def _told(bar: Bar, kind: str, what: str) -> str:
-    became = f"{bar.state}: {label(bar.reason)}" if bar.reason else bar.state
-    return f"{kind} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{what} {bar.multiplier:.4g}<br>{became}"
-
-
-def _branches(found: Lineage, *, leads: bool) -> Any:
-    x: list[Any] = [None]  # a line of no length is in the legend too
-    y: list[Any] = [None]
-    for branch in found.branches:
-        if branch.leads == leads and branch.from_row != branch.to_row:
-            x += [branch.border, branch.border, None]
-            y += [branch.from_row, branch.to_row, None]
-    line = {"color": LIGHT.failed, "width": 2.5} if leads else {"color": LIGHT.clone, "width": 1.2}
-    name = "way to the best fork" if leads else "clone of"
+    marker = {
+        "color": [low],
+        "cmin": low,
+        "cmax": high,
+        "colorscale": COLOUR_SCALE,
+        "colorbar": colour_bar,
+        "showscale": True,
+    }
     return graph_objects().Scatter(
-        x=x, y=y, mode="lines", line=line, name=name, hoverinfo="skip", showlegend=bool(found.branches)
+        x=[None], y=[None], mode="markers", marker=marker, showlegend=False, hoverinfo="skip"
     )
 
 
-def _crosses(bars: list[Bar]) -> Any:
-    """At the end of the last bar of each fork that failed."""
-    colours = dict(zip(bars, _seen_on(bars), strict=True))
+def _log_range(bars: Sequence[Bar]) -> tuple[float, float]:
+    logs = [log10(bar.multiplier) for bar in bars]
+    return min(logs), min(logs) + (max(logs) - min(logs) or 1.0)
+
+
+def _text_colours(bars: Sequence[Bar]) -> list[str]:
+    """A colour for the text on each bar that contrasts with the bar."""
+    logs = [log10(bar.multiplier) for bar in bars]
+    middle = 0.45 * min(logs) + 0.55 * max(logs)
+    return [ON_DARK if log < middle else ON_LIGHT for log in logs]
+
+
+def _hover_text(bar: Bar, noun: str, rate_name: str) -> str:
+    state = f"{bar.state}: {label(bar.reason)}" if bar.reason else bar.state
+    return f"{noun} {bar.fork}, steps {bar.start:,} to {bar.stop:,}<br>{rate_name} {bar.multiplier:.4g}<br>{state}"
+
+
+def _branches(data: Lineage, *, on_best_path: bool) -> Any:
+    x: list[Any] = [None]  # a line without points has an entry in the legend too
+    y: list[Any] = [None]
+    for branch in data.branches:
+        if branch.on_best_path == on_best_path and branch.from_row != branch.to_row:
+            x += [branch.border, branch.border, None]
+            y += [branch.from_row, branch.to_row, None]
+    return graph_objects().Scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line={"color": LIGHT.failed, "width": 2.5} if on_best_path else {"color": LIGHT.clone, "width": 1.2},
+        name="path to the best fork" if on_best_path else "clone of",
+        hoverinfo="skip",
+        showlegend=bool(data.branches),
+    )
+
+
+def _crosses(bars: Sequence[Bar]) -> Any:
+    """A cross at the end of the last bar of each failed fork."""
+    colours = dict(zip(bars, _text_colours(bars), strict=True))
     last = {bar.fork: bar for bar in bars if bar.state == "failed"}.values()
     return graph_objects().Scatter(
         x=[bar.last - 0.15 for bar in last],

@@ -1,7 +1,7 @@
-"""One style for every figure: colours that people who are colour-blind can tell apart, on light paper and on dark.
+"""One style for all figures: colours that colour-blind people can tell apart, on light and on dark pages.
 
-Figures are drawn in the colours of `LIGHT`; `style` exchanges them for those of `DARK`. Any page can do the same with
-the pairs in `DARK_FOR`, without a second copy of the data.
+Figures are drawn in the colours of `LIGHT`, and `recolour` replaces these with the colours of `DARK`. A page can do the
+same with the pairs in `DARK_COLOURS`, so it needs no second copy of a figure.
 """
 
 from importlib import import_module
@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 from paceline.errors import InputError
 
 Figure = Any
-"""A plotly figure: plotly has no types, and is imported when the first figure is drawn."""
+"""A plotly figure. Plotly has no type annotations, and is imported only when a figure is drawn."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-SCALE = "Cividis"  # of grids: even in lightness, and the same to all eyes
+COLOUR_SCALE = "Cividis"  # even in lightness, and the same for colour-blind people
 
 
 class Palette(NamedTuple):
-    """Colours by what they say; data in Okabe and Ito's. Those of one palette differ from each other."""
+    """Colours by what they stand for; those of forks are Okabe and Ito's. No two are equal within a palette."""
 
     paper: str
     ink: str
-    quiet: str
+    muted: str
     grid: str
     best: str
     best_band: str
@@ -36,7 +36,7 @@ class Palette(NamedTuple):
 LIGHT = Palette(
     paper="#ffffff",
     ink="#1f2328",
-    quiet="#59636e",
+    muted="#59636e",
     grid="#e4e7eb",
     best="#0072B2",
     best_band="rgba(0,114,178,0.20)",
@@ -50,7 +50,7 @@ LIGHT = Palette(
 DARK = Palette(
     paper="#14171c",
     ink="#e6e8eb",
-    quiet="#a9b1ba",
+    muted="#a9b1ba",
     grid="#2c323a",
     best="#56B4E9",
     best_band="rgba(86,180,233,0.25)",
@@ -61,14 +61,14 @@ DARK = Palette(
     clone="#98a1ab",
     halo="#15181d",
 )
-DARK_FOR = dict(zip(LIGHT, DARK, strict=True))
-TASKS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8a6d00")
-"""Colours of tasks and studies, in turn; DARK_FOR exchanges those that it knows."""
-MARKS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross")
+DARK_COLOURS = dict(zip(LIGHT, DARK, strict=True))
+SERIES_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8a6d00")
+"""Colours of tasks and of studies, in turn; a dark page replaces those that are in DARK_COLOURS."""
+MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "cross")
 
 
 def graph_objects() -> Any:
-    """plotly.graph_objects, or what to install."""
+    """The module plotly.graph_objects, or an error that names the package to install."""
     try:
         return import_module("plotly.graph_objects")
     except ImportError as error:
@@ -81,16 +81,16 @@ def subplots(**settings: Any) -> Figure:
     return import_module("plotly.subplots").make_subplots(**settings)
 
 
-def framed(figure: Figure, title: str, *, height: int = 420, note: str = "") -> Figure:
-    """Give a figure its title, fonts, colours and margins; the width is that of the page.
+def set_layout(figure: Figure, title: str, *, height: int = 420, note: str = "") -> Figure:
+    """Give a figure its title, fonts, colours and margins. It takes the width of its page.
 
-    A `note` follows the title and is kept in `layout.meta`, for pages that have a heading of their own.
+    The note follows the title. `layout.meta` holds it too, for pages that put a heading of their own above the figure.
     """
-    p = LIGHT
+    colours = LIGHT
     axis = {
-        "gridcolor": p.grid,
-        "linecolor": p.quiet,
-        "tickcolor": p.quiet,
+        "gridcolor": colours.grid,
+        "linecolor": colours.muted,
+        "tickcolor": colours.muted,
         "zeroline": False,
         "showline": True,
         "ticks": "outside",
@@ -108,10 +108,14 @@ def framed(figure: Figure, title: str, *, height: int = 420, note: str = "") -> 
             "pad": {"l": 8},
             "font": {"size": 16},
         },
-        font={"family": FONT, "size": 13, "color": p.ink},
-        paper_bgcolor=p.paper,
-        plot_bgcolor=p.paper,
-        hoverlabel={"bgcolor": p.paper, "bordercolor": p.quiet, "font": {"color": p.ink, "family": FONT}},
+        font={"family": FONT, "size": 13, "color": colours.ink},
+        paper_bgcolor=colours.paper,
+        plot_bgcolor=colours.paper,
+        hoverlabel={
+            "bgcolor": colours.paper,
+            "bordercolor": colours.muted,
+            "font": {"color": colours.ink, "family": FONT},
+        },
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"},
         margin={"l": 60, "r": 16, "t": 84, "b": 56},
         height=height,
@@ -122,16 +126,17 @@ def framed(figure: Figure, title: str, *, height: int = 420, note: str = "") -> 
     return figure
 
 
-def style(figure: Figure, dark: bool) -> Figure:
-    """The same figure in light or dark colours; the one given is left as it is."""
-    pairs = DARK_FOR if dark else {there: here for here, there in DARK_FOR.items()}
-    return graph_objects().Figure(_exchanged(figure.to_plotly_json(), {k.lower(): v for k, v in pairs.items()}))
+def recolour(figure: Figure, *, dark: bool) -> Figure:
+    """A copy of a figure in dark or in light colours."""
+    pairs = DARK_COLOURS if dark else {there: here for here, there in DARK_COLOURS.items()}
+    by_lower_case = {colour.lower(): other for colour, other in pairs.items()}
+    return graph_objects().Figure(_replace_colours(figure.to_plotly_json(), by_lower_case))
 
 
-def _exchanged(part: Any, pairs: dict[str, str]) -> Any:
-    """The data of a figure with every colour exchanged that has a partner."""
+def _replace_colours(part: Any, pairs: dict[str, str]) -> Any:
+    """The data of a figure with another colour for each one in `pairs`."""
     if isinstance(part, dict):
-        return {key: _exchanged(item, pairs) for key, item in part.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _replace_colours(item, pairs) for key, item in part.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(part, list | tuple):
-        return [_exchanged(item, pairs) for item in part]  # pyright: ignore[reportUnknownVariableType]
+        return [_replace_colours(item, pairs) for item in part]  # pyright: ignore[reportUnknownVariableType]
     return pairs.get(part.lower(), part) if isinstance(part, str) else part

@@ -1,130 +1,125 @@
-"""What every fork observed, and below it the rates, on one axis of steps."""
+"""The values of every fork and, on the same axis of steps, their learning rates."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.views.curves import Birth, Curve, best_curve, births, curves, latest, usual_values, whole_curve
+from paceline.views.curves import (
+    CloneStart,
+    Curve,
+    best_curve,
+    best_values,
+    clone_starts,
+    curves,
+    shown_forks,
+    whole_curve,
+)
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import rate_axis, step_axis, step_buttons, value_axis, within
+from paceline.views.figures.axes import clip_to_axis, rate_axis, step_axis, value_axis
+from paceline.views.figures.controls import scale_buttons
 from paceline.views.figures.labels import label, weights_label
-from paceline.views.figures.style import LIGHT, TASKS, Figure, framed, graph_objects, subplots
+from paceline.views.figures.panels import LineStyle, add_lines, value_and_rate_panels
+from paceline.views.figures.style import LIGHT, SERIES_COLOURS, Figure, graph_objects, set_layout
 
-# name, colour, width and dash of the forks of a state; the winner is drawn over all of them
-_STATES: dict[str, tuple[str, str, float, str]] = {
-    "dropped": ("dropped", LIGHT.dropped, 1.1, "solid"),
-    "ended": ("ran to the end", LIGHT.ended, 1.5, "solid"),
-    "running": ("running", LIGHT.running, 1.5, "solid"),
-    "failed": ("failed", LIGHT.failed, 1.4, "dash"),
+_LINES = {
+    "dropped": LineStyle("dropped", LIGHT.dropped, 1.1),
+    "ended": LineStyle("ran to the end", LIGHT.ended, 1.5),
+    "running": LineStyle("running", LIGHT.running, 1.5),
+    "failed": LineStyle("failed", LIGHT.failed, 1.4, "dash"),
 }
+"""Lines of forks by their state. The best fork is drawn above them all."""
+_BEST_WIDTH = 3
 
 
 def traces(view: StudyView) -> Figure | None:
-    """Values above, rates below: forks by what became of them, clones where they began, the winner bold."""
+    """Values above and rates below: forks by their state, the starts of clones, and the best run in bold."""
     lines = curves(view)
     if not any(line.values for line in lines):
         return None
-    figure = subplots(rows=2, cols=1, shared_xaxes=True, row_heights=[0.64, 0.36], vertical_spacing=0.06)
-    kept = [line for line in lines if line.state != "failed"] or list(lines)
-    seen = [v for line in kept for v in line.values]
-    axis = value_axis(usual_values(view) or seen, seen)
-    (_draw_tasks if view.tasks else _draw_forks)(figure, view, lines)
-    _add_crosses(figure, [line for line in lines if line.state == "failed"], axis)
-    left_out = len(view.forks) - len(latest(view))
+    figure = value_and_rate_panels()
+    failed = [line for line in lines if line.state == "failed"]
+    values = [value for line in lines if line.state != "failed" or len(failed) == len(lines) for value in line.values]
+    axis = value_axis(best_values(view) or values, values)
+    (_add_tasks if view.tasks else _add_forks)(figure, view, lines)
+    _add_crosses(figure, failed, axis)
+    omitted = len(view.forks) - len(shown_forks(view))
     title = "Runs and their rates" if view.tasks else "Forks and their rates"
-    framed(figure, title, height=620, note=f"{left_out:,} earlier ones are left out" if left_out else "")
+    set_layout(figure, title, height=620, note=f"{omitted:,} earlier ones are omitted" if omitted else "")
     figure.update_yaxes(axis, row=1)
     figure.update_yaxes(rate_axis(view, (rate for line in lines for rate in line.rates)), row=2)
     figure.update_yaxes(title_text=weights_label(view.of), row=1)
     figure.update_yaxes(title_text="learning rate", row=2)
     figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)
     figure.update_xaxes(step_axis(), row=2)
-    figure.update_layout(
-        updatemenus=[step_buttons(("xaxis", "xaxis2"), (step for line in lines for step in line.steps))], margin_b=70
-    )
+    buttons = scale_buttons(("xaxis", "xaxis2"), (step for line in lines for step in line.steps))
+    figure.update_layout(updatemenus=[buttons], margin_b=70)
     return figure
 
 
-def _draw_forks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
-    for state, (name, colour, width, dash) in _STATES.items():
-        of_state = [line for line in lines if line.state == state]
-        if of_state:
-            stroke = {"color": colour, "width": width, "dash": dash}
-            _add(figure, of_state, f"{len(of_state)} {name}", stroke, hover="fork %{customdata}")
-    _add_births(figure, births(view))
+def _add_forks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
+    hover = "fork %{customdata}"
+    for state, line in _LINES.items():
+        forks = [curve for curve in lines if curve.state == state]
+        _add_curves(figure, forks, line._replace(name=f"{len(forks)} {line.name}"), hover=hover)
+    _add_clone_starts(figure, clone_starts(view))
     best = best_curve(view)
     if best is not None:
-        words = "won" if view.finished is not None else "leads"
-        stroke = {"color": LIGHT.best, "width": 3}
-        _add(figure, [best], f"fork {best.fork} {words}", stroke, hover="fork %{customdata}")
+        name = f"fork {best.fork} {'leads' if view.finished is None else 'won'}"
+        _add_curves(figure, [best], LineStyle(name, LIGHT.best, _BEST_WIDTH), hover=hover)
 
 
-def _draw_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
-    """Runs of a family: a colour a task, its best run bold."""
-    best = [whole_curve(view, view.fork(run.fork)) for run in view.best_runs.values()]
+def _add_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
+    """The runs of a family: a colour for each task, its best run in bold, failed runs dashed."""
+    best = {run.fork: whole_curve(view, view.fork(run.fork)) for run in view.best_runs.values()}
+    hover = "%{fullData.name}, run %{customdata}"
     for i, task in enumerate(view.tasks):
-        colour, name = TASKS[i % len(TASKS)], label(task)
-        own, bold = ([line for line in group if line.task == task] for group in (lines, best))
-        fine = [line for line in own if line.state != "failed" and line.fork not in {b.fork for b in bold}]
-        thin, dash = {"color": colour, "width": 1}, {"color": colour, "width": 1, "dash": "dash"}
-        hover = "%{fullData.name}, run %{customdata}"
-        _add(figure, fine, name, thin, hover=hover, group=name, legend=not bold)
-        _add(
-            figure, [line for line in own if line.state == "failed"], name, dash, hover=hover, group=name, legend=False
-        )
-        _add(figure, bold, name, {"color": colour, "width": 3}, hover=hover, group=name)
+        thin = LineStyle(label(task), SERIES_COLOURS[i % len(SERIES_COLOURS)], 1)
+        runs = [line for line in lines if line.task == task]
+        failed = [line for line in runs if line.state == "failed"]
+        others = [line for line in runs if line.state != "failed" and line.fork not in best]
+        bold = [line for line in best.values() if line.task == task]
+        _add_curves(figure, others, thin, hover=hover, group=f"task {i}", legend=not bold)
+        _add_curves(figure, failed, thin._replace(dash="dash"), hover=hover, group=f"task {i}", legend=False)
+        _add_curves(figure, bold, thin._replace(width=_BEST_WIDTH), hover=hover, group=f"task {i}")
 
 
-def _add(
-    figure: Figure,
-    lines: Sequence[Curve],
-    name: str,
-    stroke: dict[str, Any],
-    *,
-    hover: str,
-    group: str = "",
-    legend: bool = True,
+def _add_curves(
+    figure: Figure, lines: Sequence[Curve], look: LineStyle, *, hover: str, group: str = "", legend: bool = True
 ) -> None:
-    """Lines of one look as one trace in each panel, with a gap after each: a study may have thousands."""
-    if not lines:
-        return
-    go, look = graph_objects(), {"mode": "lines", "line": stroke, "legendgroup": group or name, "name": name}
-    values = _gapped([(line.fork, line.steps, line.values) for line in lines])
-    rates = _gapped([(line.fork, line.rate_steps, line.rates) for line in lines])
-    template = hover + ", step %{x:,}: %{y:.4g}<extra></extra>"
-    figure.add_trace(go.Scatter(**values, **look, showlegend=legend, hovertemplate=template), row=1, col=1)
-    figure.add_trace(go.Scatter(**rates, **look, showlegend=False, hovertemplate=template), row=2, col=1)
-
-
-def _gapped(lines: Sequence[tuple[int, Sequence[float], Sequence[float]]]) -> dict[str, list[Any]]:
-    x, y, forks = list[Any](), list[Any](), list[Any]()
-    for fork, steps, values in lines:
-        x += [*steps, None]
-        y += [*values, None]
-        forks += [fork] * (len(steps) + 1)
-    return {"x": x[:-1], "y": y[:-1], "customdata": forks[:-1]}
+    keys = [line.fork for line in lines]
+    add_lines(figure, lines, look, keys=keys, hover=hover, group=group, legend=legend)
 
 
 def _add_crosses(figure: Figure, failed: Sequence[Curve], axis: dict[str, Any]) -> None:
-    """Where forks failed, or left the figure."""
+    """A cross at the last value of each failed fork, or at the edge of the figure."""
     ends = [line for line in failed if line.values]
-    if ends:
-        at = {"x": [line.steps[-1] for line in ends], "y": within((line.values[-1] for line in ends), axis)}
-        mark = {"symbol": "x", "size": 8, "color": LIGHT.failed}
-        told = {"customdata": [line.fork for line in ends], "hovertemplate": "fork %{customdata} failed<extra></extra>"}
-        crosses = graph_objects().Scatter(**at, mode="markers", marker=mark, showlegend=False, cliponaxis=False, **told)
-        figure.add_trace(crosses, row=1, col=1)
-
-
-def _add_births(figure: Figure, found: Sequence[Birth]) -> None:
-    """Where clones began, on their parents' lines and at their own rates."""
-    if not found:
+    if not ends:
         return
-    told = {
-        "customdata": [[birth.fork, birth.parent] for birth in found],
+    crosses = graph_objects().Scatter(
+        x=[line.steps[-1] for line in ends],
+        y=clip_to_axis((line.values[-1] for line in ends), axis),
+        mode="markers",
+        marker={"symbol": "x", "size": 8, "color": LIGHT.failed},
+        customdata=[line.fork for line in ends],
+        hovertemplate="fork %{customdata} failed<extra></extra>",
+        showlegend=False,
+        cliponaxis=False,
+    )
+    figure.add_trace(crosses, row=1, col=1)
+
+
+def _add_clone_starts(figure: Figure, starts: Sequence[CloneStart]) -> None:
+    """A circle at the start of each clone: above on the line of its parent, below at its own rate."""
+    if not starts:
+        return
+    settings: dict[str, Any] = {
+        "x": [start.step for start in starts],
+        "mode": "markers",
+        "marker": {"symbol": "circle", "size": 6, "color": LIGHT.halo, "line": {"color": LIGHT.clone, "width": 1.4}},
+        "name": "clone begins",
+        "legendgroup": "clones",
+        "customdata": [[start.fork, start.parent] for start in starts],
         "hovertemplate": "fork %{customdata[0]}, a clone of fork %{customdata[1]}, step %{x:,}<extra></extra>",
     }
-    mark = {"symbol": "circle", "size": 6, "color": LIGHT.halo, "line": {"color": LIGHT.clone, "width": 1.4}}
-    look = {"mode": "markers", "marker": mark, "name": "clone begins", "legendgroup": "clones", **told}
-    steps, go = [birth.step for birth in found], graph_objects()
-    figure.add_trace(go.Scatter(x=steps, y=[birth.value for birth in found], **look), row=1, col=1)
-    figure.add_trace(go.Scatter(x=steps, y=[birth.rate for birth in found], showlegend=False, **look), row=2, col=1)
+    scatter = graph_objects().Scatter
+    figure.add_trace(scatter(y=[start.value for start in starts], **settings), row=1, col=1)
+    figure.add_trace(scatter(y=[start.rate for start in starts], showlegend=False, **settings), row=2, col=1)

@@ -104,7 +104,7 @@ class Pages:
         """Cost against value of the studies written last."""
 
         def drawn() -> str:
-            from paceline.views.figures import costs, style
+            from paceline.views.figures import costs, recolour
 
             views = dict[str, Any]()
             for name in [*self._shelf.names()][:MOST_COMPARED]:
@@ -114,7 +114,7 @@ class Pages:
                         views[name] = study.view()
                 except UNREADABLE:
                     continue  # its own page says what is wrong
-            return _json(style(costs(views), dark=_dark(request))) if views else "null"
+            return _json(recolour(costs(views), dark=_dark(request))) if views else "null"
 
         return await _answer(drawn)
 
@@ -195,7 +195,7 @@ def make_app(
 
 
 def _figure(study: Followed, request: Request) -> str:
-    from paceline.views.figures import FIGURES, style
+    from paceline.views.figures import FIGURES, recolour
 
     kind, decision = request.path_params["kind"], request.query_params.get("decision")
     if kind not in FIGURES:
@@ -204,7 +204,7 @@ def _figure(study: Followed, request: Request) -> str:
         return "null"  # its summary says what is wrong
     view = study.view(decision=None if decision is None else int(decision))
     figure = FIGURES[kind](thinned(view) if kind == "traces" else view)
-    return "null" if figure is None else _json(style(figure, dark=_dark(request)))
+    return "null" if figure is None else _json(recolour(figure, dark=_dark(request)))
 
 
 def _json(figure: Any) -> str:
