@@ -19,15 +19,13 @@ from benchmarks._oracle import oracle
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_mean, ratios
+from benchmarks.peers import AutoLRS, PopulationBasedBandits, PopulationBasedTraining
 from paceline import tune
 from paceline.errors import TrainingError
 from paceline.strategy import (
-    AutoLRS,
     ByModel,
     Dynamic,
     FixedSchedules,
-    PopulationBasedBandits,
-    PopulationBasedTraining,
     Strategy,
 )
 from paceline.study import Failed, Observed

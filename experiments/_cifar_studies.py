@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks._report import machine
+from benchmarks.peers import AutoLRS, PopulationBasedBandits, PopulationBasedTraining
 from experiments._cifar_training import BATCH, Data, data, training, worth
 from paceline import tune
 from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.strategy import (
-    AutoLRS,
     Dynamic,
     FixedSchedules,
-    PopulationBasedBandits,
-    PopulationBasedTraining,
     Strategy,
 )
 from paceline.study import Event, Observed, Study

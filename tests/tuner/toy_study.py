@@ -7,12 +7,9 @@ import numpy as np
 
 from paceline.shapes import Cosine, Linear
 from paceline.strategy import (
-    AutoLRS,
     ByModel,
     Dynamic,
     FixedSchedules,
-    PopulationBasedBandits,
-    PopulationBasedTraining,
     Strategy,
 )
 from paceline.study import Dropped, Finished, Interval, Report, read_journal
@@ -30,9 +27,6 @@ STRATEGIES: dict[str, Strategy] = {
     "keep-each": Dynamic.greedy(forks=3, intervals=4, keep_each=True),
     "grid": FixedSchedules((Linear(), Cosine()), runs=4),
     "random": FixedSchedules((Linear(), Cosine()), runs=3, search="random"),
-    "pbt": PopulationBasedTraining(forks=4, intervals=5),
-    "pb2": PopulationBasedBandits(forks=4, intervals=5),
-    "autolrs": AutoLRS(trials=3, stages=(1, 2, 2)),
 }
 
 
@@ -53,8 +47,9 @@ def drive(tuner: Tuner, most: int = 10**6) -> Tuner:
     return tuner
 
 
-def make(strategy: str, **settings) -> Tuner:
-    return Tuner(lr=(1e-4, 1e-1), steps=400, strategy=STRATEGIES[strategy], **settings)
+def make(strategy: str | Strategy, **settings) -> Tuner:
+    chosen = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    return Tuner(lr=(1e-4, 1e-1), steps=400, strategy=chosen, **settings)
 
 
 class Interrupt(BaseException):

@@ -1,9 +1,9 @@
 """What to try: strategies are functions of the history, without state, files or clocks."""
 
 from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
-from paceline.strategy.baselines import AutoLRS, FixedSchedules, PopulationBasedBandits, PopulationBasedTraining
 from paceline.strategy.choose import Blind, ByModel
 from paceline.strategy.dynamic import Dynamic
+from paceline.strategy.fixed_schedules import FixedSchedules
 from paceline.strategy.multitask import MultiTask
 from paceline.strategy.newtask import NewTask
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
@@ -11,7 +11,6 @@ from paceline.strategy.single import Order, SinglePace
 from paceline.strategy.single_run import SingleRun, horizon
 
 __all__ = [
-    "AutoLRS",
     "Blind",
     "ByModel",
     "Decision",
@@ -25,8 +24,6 @@ __all__ = [
     "NewTask",
     "Order",
     "Plan",
-    "PopulationBasedBandits",
-    "PopulationBasedTraining",
     "Rung",
     "SinglePace",
     "SingleRun",

@@ -148,6 +148,8 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "ended best": lambda d: f"fork {d['fork']} ended best, at {number(d['value'])} over its last observations",
     "behind": lambda d: f"its value {number(d['value'])} is behind",
     "cloned": lambda d: f"its clone, fork {d['clone']}, goes on",
+    "runs go on": lambda d: f"{d['runs']} runs go on",
+    "every run failed": lambda d: "every run failed: lower the upper bound of the rate",
     # why a fork gets a rate
     "factor": lambda d: f"{d['factor']:.2f} times the rate of fork {d['fork']}",
     "no model": lambda d: f"{describe(d['instead'])}, because there is no model yet",

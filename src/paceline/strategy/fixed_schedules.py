@@ -1,4 +1,4 @@
-"""Schedules that are fixed before the run: what most people use, alone, in a grid or in a random search."""
+"""Schedules that are fixed before the run: one, a grid of them, or a random search. The demo compares with these."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,6 +8,7 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.shapes import Shape
 from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
+from paceline.study import because
 from paceline.traces import Objective, Schedule
 
 
@@ -70,16 +71,18 @@ class FixedSchedules(Strategy):
         points = np.linspace(0, goal.steps, min(self.intervals, goal.steps) + 1).astype(int).tolist()
         if not history.forks:
             schedules = [Schedule(s.multipliers, [0, points[1]], s.steps, s.base) for s in self.schedules(goal)]
-            proposals = tuple(Interval(i, None, 0, points[1], s, 1) for i, s in enumerate(schedules))
-            return Decision(proposals, reasons=(f"{len(proposals)} runs under fixed schedules",))
+            intervals = tuple(Interval(i, None, 0, points[1], s, 1) for i, s in enumerate(schedules))
+            return Decision(intervals, reasons=(because("start", rates=[s.multipliers[0] for s in schedules]),))
         ranked = history.ranked()
         if not ranked:
-            return Decision(reasons=("every run failed: lower the upper bound of the rate",))
+            return Decision(reasons=(because("every run failed"),))
         if done < len(points) - 1:
             start, stop = points[done : done + 2]
             going = sorted(ranked, key=lambda fork: fork.id)
-            proposals = tuple(
+            intervals = tuple(
                 Interval(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), done + 1) for f in going
             )
-            return Decision(proposals, reasons=(f"{len(going)} runs go on",))
-        return Decision(winner=ranked[0].id, reasons=(f"run {ranked[0].id} ended best, at {ranked[0].recent():.6g}",))
+            return Decision(intervals, reasons=(because("runs go on", runs=len(going)),))
+        return Decision(
+            winner=ranked[0].id, reasons=(because("ended best", fork=ranked[0].id, value=ranked[0].recent()),)
+        )

@@ -1,4 +1,4 @@
-"""Plain Gaussian process regression, for baselines that want one: a few dozen points, hyperparameters on a grid.
+"""Plain Gaussian process regression for peers that need one: a few dozen points, hyperparameters on a grid.
 
 With K = Q diag(l) Q' and noise ratio r, the variance that maximises the marginal likelihood is known,
 s^2 = mean((Q'y)^2 / (l + r)), and log p(y) = -n/2 log s^2 - 1/2 sum log(l + r) + constant: one factorisation per kernel

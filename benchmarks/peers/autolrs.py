@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from benchmarks.peers import gaussian_process
 from paceline.errors import InputError
 from paceline.shapes import Constant
-from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
-from paceline.strategy.baselines import regression
+from paceline.strategy import Decision, Fork, Goal, History, Interval, Strategy
+from paceline.study import as_reason, because
 from paceline.traces import Objective, Schedule
 
 LENGTHSCALES = np.geomspace(0.05, 2.0, 8)
@@ -83,9 +84,9 @@ class AutoLRS(Strategy):
         goal, run = history.goal, next((fork for fork in history.forks if fork.id == self.trials), None)
         start = int(run.schedule.change_points[-1]) if run is not None else 0
         if run is not None and run.failure:
-            return Decision(reasons=("every trial was better than its stage, which failed: lower the upper bound",))
+            return Decision(reasons=(as_reason("the stage failed although its trials did not: lower the upper bound"),))
         if run is not None and start == goal.steps:
-            return Decision(winner=run.id, reasons=(f"the run is at its end, at {run.recent():.6g}",))
+            return Decision(winner=run.id, reasons=(because("ended best", fork=run.id, value=run.recent()),))
         points = self.points(goal.steps)
         stop = points[points.index(start) + 1]
         tried = [fork for fork in history.forks if fork.start == start and fork.id != self.trials]
@@ -100,12 +101,12 @@ class AutoLRS(Strategy):
             rate, number, end = tried[int(np.nanargmin(losses))].multiplier, self.trials, stop
             reason = f"its forecast at step {stop:,}, {np.nanmin(losses):.5g}, is the best of {self.trials} trials"
         else:
-            return Decision(reasons=("every trial failed: lower the upper bound of the rate",))
-        proposal = self._proposal(history, run, number, start, end, float(rate))
-        drops = tuple((fork.id, "its trial is over") for fork in tried if fork.alive)
-        return Decision((proposal,), drops, reasons=(f"fork {number} runs at {rate:.3g}: {reason}",))
+            return Decision(reasons=(as_reason("every trial failed: lower the upper bound of the rate"),))
+        interval = self._interval(history, run, number, start, end, float(rate))
+        drops = tuple((fork.id, as_reason("its trial is over")) for fork in tried if fork.alive)
+        return Decision((interval,), drops, reasons=(as_reason(f"fork {number} runs at {rate:.3g}: {reason}"),))
 
-    def _proposal(
+    def _interval(
         self, history: History, run: Fork | None, number: int, start: int, stop: int, rate: float
     ) -> Interval:
         """A trial, which is a clone of the run, or the run itself."""
@@ -165,8 +166,8 @@ def next_rate(x: Float[np.ndarray, "n"], losses: Float[np.ndarray, "n"], kappa: 
     finite = np.isfinite(losses)
     y = np.where(finite, losses, np.max(losses, initial=-np.inf, where=finite)) if finite.any() else np.zeros(len(x))
     y = (y - y.mean()) / (y.std() or 1.0)
-    best = regression.fit([matern(x, x, lengthscale) for lengthscale in LENGTHSCALES], y)
+    best = gaussian_process.fit([matern(x, x, lengthscale) for lengthscale in LENGTHSCALES], y)
     gram = matern(x, x, LENGTHSCALES[best.kernel])
     cross = matern(x, CANDIDATES, LENGTHSCALES[best.kernel])
-    deviation = np.sqrt(best.variance * regression.variance_at(gram, cross, best.noise))
-    return float(CANDIDATES[int(np.argmin(regression.mean_at(gram, cross, y, best.noise) - kappa * deviation))])
+    deviation = np.sqrt(best.variance * gaussian_process.variance_at(gram, cross, best.noise))
+    return float(CANDIDATES[int(np.argmin(gaussian_process.mean_at(gram, cross, y, best.noise) - kappa * deviation))])
