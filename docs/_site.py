@@ -1,11 +1,12 @@
 """Hooks of the documentation's site: the README is its first page, and figures beside the code are part of it.
 
 In the repository pages link to what lies outside `docs/` (`../experiments/results/x.png`), so that they can be read
-there as they are. For the site such files are taken in, and the links bent.
+there as they are. For the site such files are taken in, and the links bent. Tables of settings are made from the code.
 """
 
 import posixpath
 import re
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,10 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from paceline import settings
+
 ROOT = Path(__file__).parents[1]
+SETTINGS = re.compile(r"<!-- settings of (\w+) -->")
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 TAKEN = (".png", ".txt", ".md", ".jsonl")
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "LICENSE": "license.txt"}
@@ -59,4 +63,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return "](#)" if not match[3].strip(")") else f"]({match[3]}"
         return f"{match[1]}{posixpath.relpath(where, posixpath.dirname(here) or '.')}{match[3]}"
 
-    return LINK.sub(bent, markdown)
+    return SETTINGS.sub(_settings_table, LINK.sub(bent, markdown))
+
+
+def _settings_table(match: re.Match[str]) -> str:
+    """The fields of a settings class as a table: name, default, meaning."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for field in fields(getattr(settings, match[1])):
+        default = field.metadata["default_text"] or f"`{field.default!r}`"
+        rows.append(f"| `{field.name}` | {default} | {field.metadata['help']} |")
+    return "\n".join(rows)

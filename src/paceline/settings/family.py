@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from paceline.settings.fields import check_fields, setting
+from paceline.settings.fields import check_fields, documented, setting
 from paceline.settings.search import InfillBudget, SearchBudget
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from paceline.traces import Transform, Weights
 
 
+@documented
 @dataclass(frozen=True, slots=True)
 class FamilySettings:
     """How the schedules of a family of tasks are tuned.

@@ -108,9 +108,15 @@ def show_settings(function: Callable[..., Any], settings: type) -> None:
     function.__doc__ = f"{inspect.getdoc(function)}\n\n{settings_text(settings)}"
 
 
-def settings_text(settings: type) -> str:
-    """The settings and what they mean, as lines of a docstring."""
-    lines = ["Settings:"]
+def documented(settings: type[Settings]) -> type[Settings]:
+    """Add the fields and their help texts to the docstring of a settings class."""
+    settings.__doc__ = f"{inspect.getdoc(settings)}\n\n{settings_text(settings, 'Args:')}"
+    return settings
+
+
+def settings_text(settings: type, title: str = "Settings:") -> str:
+    """The settings and what they mean, as a section of a docstring."""
+    lines = [title]
     for each in fields(settings):
         text = f"{each.name}: {each.metadata['help']}"
         if each.metadata["default_text"]:
