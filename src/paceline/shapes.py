@@ -1,7 +1,11 @@
-"""Base shapes: what a learning rate does over a run when nobody tunes it, as a factor of its peak.
+"""Base shapes: the usual schedules, as a factor of the peak rate.
 
-A shape is one method, `factor(step, steps)`, positive on 0 <= step < steps, on a frozen dataclass with a `name`. It is
-data: it compares, hashes and goes to JSON, because a journal has to hold it; what is in `SHAPES` also comes back.
+A shape is a frozen dataclass with a `name` and one method, `factor(step, steps)`, positive on 0 <= step < steps. Shapes
+compare, hash and convert to JSON, because journals store them. The shapes in `SHAPES` can be read back from JSON.
+
+>>> from paceline import Schedule
+>>> Schedule.of(Exponential(final=0.1), peak=1.0, steps=100)(50)
+0.31622776601683794
 """
 
 from abc import ABC, abstractmethod
@@ -17,27 +21,35 @@ Steps = Float[np.ndarray, "..."]
 
 
 class Shape(ABC):
-    """Factor of the peak rate as a function of the step."""
+    """The learning rate over a run, as a factor of its peak."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def factor(self, step: Steps, steps: int) -> Steps:
-        """Factor in (0, 1] that the update number `step` (from 0) of a run of `steps` updates is scaled by."""
+        """The factor at each step.
+
+        Args:
+            step: number of the update, from 0.
+            steps: length of the run.
+
+        Returns:
+            Factors in (0, 1].
+        """
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, from which `shape_from_json` rebuilds the shape."""
+        """The shape as plain data; `shape_from_json` reads it."""
         return {"name": self.name, **asdict(self)}  # pyright: ignore[reportArgumentType,reportUnknownVariableType]
 
 
 def _check_fraction(shape: str, field: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise InputError(f"{shape}.{field} must lie in [{low:g}, {high:g}], got {value}: it is a fraction")
+        raise InputError(f"{shape}.{field} must lie in [{low:g}, {high:g}], got {value}: pass a fraction")
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Shape):
-    """The rate stays where it is; with multipliers on intervals this is the paper's piecewise-constant rate."""
+    """The same rate at every step. With multipliers on intervals, this is the paper's piecewise-constant rate."""
 
     name: ClassVar[str] = "constant"
 
@@ -75,7 +87,7 @@ class Cosine(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Shape):
-    """A constant ratio per step, so that the rate ends at `final` times the peak."""
+    """Exponential decay: the rate falls by the same ratio at each step, to `final` times the peak."""
 
     name: ClassVar[str] = "exponential"
     final: float = 0.01
@@ -89,9 +101,13 @@ class Exponential(Shape):
 
 @dataclass(frozen=True, slots=True)
 class WarmupStableDecay(Shape):
-    """Linear warm-up over the first `warmup` of the run, hold, decay to `final` over the last `decay` of it.
+    """Linear warm-up, constant peak, then decay to `final` times the peak.
 
-    `power` bends the decay: 1 is a straight line, 2 leaves the peak faster.
+    Args:
+        warmup: share of the run that warms up.
+        decay: share of the run that decays, at its end.
+        final: rate at the end, as a factor of the peak.
+        power: exponent of the decay: 1 is a straight line, 2 falls faster at first.
     """
 
     name: ClassVar[str] = "warmup_stable_decay"
@@ -114,12 +130,12 @@ class WarmupStableDecay(Shape):
         return rise * (self.final + (1.0 - self.final) * left**self.power)
 
 
-HOLD_THEN_DECAY = WarmupStableDecay(warmup=0.02, decay=0.7)  # what we tune and plan on where no base is named
+HOLD_THEN_DECAY = WarmupStableDecay(warmup=0.02, decay=0.7)  # the default base of tuning and planning
 
 
 @dataclass(frozen=True, slots=True)
 class OneCycle(Shape):
-    """Cosine from `start` up to the peak over the first `warmup` of the run, then cosine down to `final`."""
+    """A cosine from `start` up to the peak over the first `warmup` of the run, then a cosine down to `final`."""
 
     name: ClassVar[str] = "one_cycle"
     warmup: float = 0.3
@@ -142,7 +158,7 @@ class OneCycle(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Recorded(Shape):
-    """Factors read off a log: geometric interpolation between rows, held before the first and after the last."""
+    """Factors from a log, interpolated geometrically; constant before the first row and after the last."""
 
     name: ClassVar[str] = "recorded"
     steps: tuple[int, ...]
@@ -166,17 +182,17 @@ SHAPES: dict[str, type[Shape]] = {
 
 
 def shape_of(shape: "str | Shape") -> Shape:
-    """Accept a name where a shape is meant: `shape_of("cosine")`."""
+    """The shape itself, or the shape with this name: `shape_of("cosine")`."""
     if isinstance(shape, Shape):
         return shape
     if shape not in SHAPES or shape == Recorded.name:
-        known = ", ".join(sorted(set(SHAPES) - {Recorded.name}))
-        raise InputError(f"unknown base shape {shape!r}: use one of {known}, or a Shape")
+        names = ", ".join(sorted(set(SHAPES) - {Recorded.name}))
+        raise InputError(f"unknown base shape {shape!r}: use one of {names}, or a Shape")
     return SHAPES[shape]()
 
 
 def shape_from_json(data: dict[str, Any]) -> Shape:
-    """Rebuild a shape from `Shape.to_json`."""
+    """The shape that `Shape.to_json` wrote."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "name"}  # pyright: ignore[reportUnknownArgumentType]
     if data.get("name") not in SHAPES:
         raise InputError(f"unknown base shape {data.get('name')!r} in JSON: expected one of {sorted(SHAPES)}")

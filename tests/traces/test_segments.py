@@ -1,3 +1,5 @@
+"""Traces split into intervals: counts, sums, failures, forks and growth."""
+
 from dataclasses import astuple
 
 import numpy as np
@@ -27,7 +29,7 @@ def recorded(draw: st.DrawFn) -> Trace:
 
 
 @given(recorded())
-def test_every_observation_but_the_first_is_counted_once_and_values_are_kept(trace: Trace) -> None:
+def test_every_observation_but_the_first_is_counted_once_and_values_are_unchanged(trace: Trace) -> None:
     segments = segmenter().split(trace)
     assert sum(s.moments.n for s in segments) == len(trace.steps) - 1
     rebuilt = np.concatenate([s.start_values[0] + s.residuals for s in segments])
@@ -53,13 +55,13 @@ def same(a: Segment, b: Segment) -> bool:
 
 
 @given(recorded(), st.data())
-def test_growing_a_trace_gives_the_same_intervals_as_cutting_it_whole(trace: Trace, data: st.DataObject) -> None:
+def test_growing_a_trace_gives_the_same_intervals_as_splitting_it_whole(trace: Trace, data: st.DataObject) -> None:
     settings = segmenter(order=2)
     count = data.draw(st.integers(1, len(trace.steps) - 1))
     before = settings.split(trace.head(count))
-    known = before[-1] if before else None
-    after = settings.split(trace, known)
-    grown = before[:-1] if known and after and after[0].start == known.start else before
+    shorter = before[-1] if before else None
+    after = settings.split(trace, shorter)
+    grown = before[:-1] if shorter and after and after[0].start == shorter.start else before
     whole = settings.split(trace)
     assert len([*grown, *after]) == len(whole)
     assert all(same(a, b) for a, b in zip([*grown, *after], whole, strict=True))
@@ -104,17 +106,14 @@ def test_history_of_higher_orders_repeats_the_oldest() -> None:
     np.testing.assert_allclose(segments[0].controls, [-1, -1, -1])
 
 
-def test_the_log_clock_starts_at_one_percent() -> None:
+def test_on_the_log_clock_intervals_begin_at_one_percent() -> None:
     clock = Clock("log", 1000)
-    assert clock.origin == 10
-    np.testing.assert_allclose(clock(np.array([0, 10, 100, 1000])), np.log([1, 1, 10, 100]))
-    assert clock.equal(2).tolist() == [10, 100, 1000]
     trace = Trace(np.array([0, 5, 10, 100, 550, 1000]), np.arange(6.0), Schedule.constant(0.1, 1000))
-    segments = Segmenter(clock, clock.equal(2), 1, None, Objective()).split(trace)
+    segments = Segmenter(clock, clock.equal_intervals(2), 1, None, Objective()).split(trace)
     assert [(s.start, s.stop, s.moments.n) for s in segments] == [(10, 100, 1), (100, 1000, 2)]
 
 
-def test_without_points_a_run_is_cut_where_its_rate_changes_or_into_twenty() -> None:
+def test_without_points_a_run_is_split_where_its_rate_changes_or_into_twenty() -> None:
     own = segmenter(points=None).split(Trace(np.arange(121), np.arange(121.0), Schedule([1.0, 2.0], [0, 30, 120])))
     assert [s.start for s in own] == [0, 30]
     assert len(segmenter(points=None).split(Trace(np.arange(121), np.arange(121.0), Schedule.constant(1.0, 120)))) == 20
@@ -125,7 +124,7 @@ def failing(values, **fields) -> list[Segment]:
     return segmenter().split(Trace(steps, np.array(values), Schedule.constant(0.1, 120), **fields))
 
 
-def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
+def test_the_interval_in_which_a_run_fails_is_the_one_that_failed() -> None:
     assert [s.failed for s in failing([3.0, 2.0, 2.0, 1.0])] == [False, False]
     diverged = failing([3.0, 2.0, 2.0, 2.0, np.nan], failed=True)
     assert [(s.start, s.moments.n, s.failed) for s in diverged] == [(0, 2, False), (40, 1, True)]
@@ -137,7 +136,7 @@ def test_failure_is_a_property_of_the_interval_it_happened_in() -> None:
     assert not any(s.failed for s in failing([-3.0, -2.0, -1.0, -0.5, 5.0]))  # no ratio of values that are not positive
 
 
-def test_a_run_that_blew_up_has_failed_until_it_recovers() -> None:
+def test_a_run_with_a_spike_has_failed_until_it_recovers() -> None:
     blown = failing([3.0, 2.0, 2.0, 2.0, 1e3, 1e3, 1e3])
     assert [(s.start, s.failed) for s in blown] == [(0, False), (40, True), (80, True)]
     recovered = segmenter(points=range(0, 121, 20)).split(
@@ -155,16 +154,16 @@ def test_noise_is_not_a_spike() -> None:
     assert [s.failed for s in segmenter().split(noisy)] == [False, False, True]
 
 
-def test_a_failure_found_later_replaces_the_interval_that_looked_fine() -> None:
+def test_a_later_failure_replaces_the_interval_of_the_shorter_trace() -> None:
     steps, schedule = np.arange(0, 101, 10), Schedule.constant(0.1, 120)
     values = np.linspace(3, 2, 11)
-    known = segmenter().split(Trace(steps[:7], values[:7], schedule, name="x"))[-1]
+    shorter = segmenter().split(Trace(steps[:7], values[:7], schedule, name="x"))[-1]
     values[7] = np.nan
-    (again,) = segmenter().split(Trace(steps[:8], values[:8], schedule, name="x", failed=True), known)
+    (again,) = segmenter().split(Trace(steps[:8], values[:8], schedule, name="x", failed=True), shorter)
     assert (again.start, again.stop, again.moments.n, again.failed) == (40, 60, 2, True)
 
 
-def test_past_the_last_change_point_intervals_go_on_at_the_same_pace() -> None:
+def test_past_the_last_change_point_intervals_continue_at_the_same_spacing() -> None:
     trace = Trace(np.arange(0, 241, 10), np.arange(25.0), Schedule.constant(0.1, 240))
     assert [s.start for s in segmenter().split(trace)] == [0, 40, 80, 120, 160, 200]
     clock = Clock("log", 100)
@@ -172,12 +171,12 @@ def test_past_the_last_change_point_intervals_go_on_at_the_same_pace() -> None:
     assert log.points(trace.schedule, 5_000).tolist() == [1, 10, 100, 1_000, 10_000]
 
 
-def test_a_run_whose_cut_changed_is_refused() -> None:
+def test_a_run_with_new_change_points_is_refused() -> None:
     run = Trace(np.arange(0, 61, 2), np.arange(31.0), Schedule.constant(0.1, 120), name="r")
-    known = segmenter(points=None).split(run)[-1]
+    shorter = segmenter(points=None).split(run)[-1]
     longer = Trace(run.steps, run.values, Schedule([0.1, 0.2], [0, 37, 120]), name="r")
-    with pytest.raises(InputError, match=r"was cut at step 54 before .*: fit with intervals="):
-        segmenter(points=None).split(longer, known)
+    with pytest.raises(InputError, match=r"no longer has an interval that starts at step 54: .*; fit with intervals="):
+        segmenter(points=None).split(longer, shorter)
 
 
 def test_spikes_of_a_log_loss_are_ratios_too() -> None:
@@ -185,8 +184,3 @@ def test_spikes_of_a_log_loss_are_ratios_too() -> None:
     assert segmenter(objective=Objective(transform="log")).split(trace)[0].failed
     calm = Trace(np.array([0, 20, 40]), np.array([1.0, 1.4, 0.9]), Schedule.constant(0.1, 120))
     assert not segmenter(objective=Objective(transform="log")).split(calm)[0].failed
-
-
-def test_bad_clocks_say_what_to_do() -> None:
-    with pytest.raises(InputError, match="between 1 and the 10 steps of the run, got 20"):
-        Clock("step", 10).equal(20)

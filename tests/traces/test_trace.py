@@ -1,3 +1,5 @@
+"""Traces: tables, forks, growth and messages for wrong arguments."""
+
 import numpy as np
 import pytest
 
@@ -11,20 +13,20 @@ def trace(steps=(0, 50, 100), values=(3.0, 2.0, 1.0), **fields) -> Trace:
 
 
 def test_a_table_becomes_a_trace() -> None:
-    read = Trace.from_table([0, 10, 20], [0.1, 0.1, 0.01], [3.0, 2.0, 1.5], name="log", task="a")
-    assert (read.schedule(5), read.last_step, read.last_value, read.name, read.task) == (0.1, 20, 1.5, "log", "a")
-    assert not read.failed
+    log = Trace.from_table([0, 10, 20], [0.1, 0.1, 0.01], [3.0, 2.0, 1.5], name="log", task="a")
+    assert (log.schedule(5), log.last_step, log.last_value, log.name, log.task) == (0.1, 20, 1.5, "log", "a")
+    assert not log.failed
 
 
 def test_a_table_with_a_value_that_is_not_finite_ends_there_as_failed() -> None:
-    read = Trace.from_table([0, 1, 2, 3], [0.1] * 4, [3.0, 2.0, np.nan, 5.0])
-    assert read.failed
-    assert read.steps.tolist() == [0, 1, 2]
+    log = Trace.from_table([0, 1, 2, 3], [0.1] * 4, [3.0, 2.0, np.nan, 5.0])
+    assert log.failed
+    assert log.steps.tolist() == [0, 1, 2]
 
 
 def test_a_table_may_begin_before_the_first_value() -> None:
-    read = Trace.from_table([0, 1, 2, 3], [0.1] * 4, [np.nan, 2.0, 1.5, 1.0])
-    assert (read.steps.tolist(), read.failed) == ([1, 2, 3], False)
+    log = Trace.from_table([0, 1, 2, 3], [0.1] * 4, [np.nan, 2.0, 1.5, 1.0])
+    assert (log.steps.tolist(), log.failed) == ([1, 2, 3], False)
 
 
 def test_a_prefix_of_a_failed_run_has_not_failed() -> None:
@@ -33,7 +35,7 @@ def test_a_prefix_of_a_failed_run_has_not_failed() -> None:
     assert not run.head(2).failed
 
 
-def test_a_fork_of_a_fork_from_before_it_knows_only_its_own_lineage() -> None:
+def test_a_fork_from_before_its_parents_fork_has_the_history_of_the_grandparent() -> None:
     parent = trace()
     child = parent.fork([60, 70], [5.0, 6.0], CONSTANT, at=50)
     early = child.fork([40], [2.5], CONSTANT, at=30)
@@ -43,14 +45,14 @@ def test_a_fork_of_a_fork_from_before_it_knows_only_its_own_lineage() -> None:
 
 def test_arrays_are_read_only_copies() -> None:
     values = np.array([3.0, 2.0, 1.0])
-    made = trace(values=values)
+    copy = trace(values=values)
     values[0] = 99.0
-    assert made.values[0] == 3.0
+    assert copy.values[0] == 3.0
     with pytest.raises(ValueError, match="read-only"):
-        made.values[0] = 1.0
+        copy.values[0] = 1.0
 
 
-def test_a_fork_owns_what_it_observed_and_knows_its_history() -> None:
+def test_a_fork_has_its_own_observations_and_the_history_of_its_parents() -> None:
     parent = trace(objective=Objective(mode="max"), task="t")
     child = parent.fork([60, 70], [5.0, 6.0], CONSTANT, at=50)
     grandchild = child.fork([65], [7.0], CONSTANT, at=60)
@@ -85,9 +87,9 @@ def test_head_and_extend() -> None:
         ),
         (lambda: Trace.from_table([0, np.nan], [0.1, 0.1], [1.0, 1.0]), "must be finite and increase"),
         (lambda: trace(steps=(), values=()), "at least one observation, got none"),
-        (lambda: trace().fork([110], [1.0], CONSTANT, at=105), "among its parent's steps 0..100, got 105"),
-        (lambda: trace().fork([40], [1.0], CONSTANT, at=50), "own steps lie after fork_step 50, got 40"),
-        (lambda: trace().head(0), "at least one observation, got 0"),
+        (lambda: trace().fork([110], [1.0], CONSTANT, at=105), "within its parent's steps 0..100, got 105"),
+        (lambda: trace().fork([40], [1.0], CONSTANT, at=50), "own steps come after fork_step 50, got 40"),
+        (lambda: trace().head(0), "at least 1 observation, got 0"),
         (
             lambda: Trace.from_table([0, 1], [0.1, 0.1], [np.nan, np.inf]),
             "at least one finite value, got 2 that are not",
@@ -96,6 +98,6 @@ def test_head_and_extend() -> None:
         (lambda: Trace.from_table([1, 0], [0.1, 0.1], [1.0, 1.0]), "sort the table"),
     ],
 )
-def test_bad_traces_say_what_to_do(make, message: str) -> None:
+def test_wrong_arguments_say_what_to_do(make, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()

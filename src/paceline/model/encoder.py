@@ -174,7 +174,7 @@ def _points(intervals: Intervals, clock: Clock) -> Int[np.ndarray, "points"] | N
         return None
     points = np.asarray(intervals)
     if points.ndim == 0:
-        return clock.equal(int(points))
+        return clock.equal_intervals(int(points))
     whole = points.ndim == 1 and np.all(points == np.round(points))
     if not whole or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
         raise InputError(f"change points must be at least two increasing whole steps from 0 on, got {points.tolist()}")

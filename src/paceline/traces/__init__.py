@@ -1,13 +1,14 @@
-"""What was observed: schedules, traces, and the intervals a model is fitted to. numpy only.
+"""Observations: schedules, traces, and the intervals that a model is fitted to. numpy only.
 
 Other packages import from here. Base shapes are in `paceline.shapes`.
 """
 
+from paceline.traces.clock import Clock, ClockName
 from paceline.traces.lr_range import LearningRateRange
 from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
 from paceline.traces.schedule import Schedule
-from paceline.traces.segments import Clock, ClockName, Moments, Segment, Segmenter
+from paceline.traces.segments import Moments, Segment, Segmenter
 from paceline.traces.trace import Trace, is_sound
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Bounds on the learning rate, and the unit interval that models and strategies work in.
+"""Bounds of the learning rate, and the map to the unit interval that models and strategies work in.
 
-Rates act on a logarithmic scale, so the map from (low, high) to (0, 1) is logarithmic: x = 0.5 is the geometric middle.
+Rates act on a logarithmic scale, so the map from (low, high) to (0, 1) is logarithmic: x = 0.5 is the geometric mean.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class LearningRateRange:
 
     @classmethod
     def of(cls, bounds: "tuple[float, float] | LearningRateRange") -> "LearningRateRange":
-        """Accept a plain pair where a range is meant."""
+        """The range itself, or the range of a pair (low, high)."""
         if isinstance(bounds, LearningRateRange):
             return bounds
         try:
@@ -46,7 +46,7 @@ class LearningRateRange:
 
     @classmethod
     def around(cls, log10_rates: Float[np.ndarray, "..."], *, margin: float = 0.5) -> "LearningRateRange":
-        """The smallest range that holds these log10 rates; `margin` decades to both sides when they are all equal."""
+        """The smallest range that holds these log10 rates; if all are equal, `margin` decades to both sides."""
         low, high = float(log10_rates.min()), float(log10_rates.max())
         if high - low < 1e-6:
             low, high = low - margin, high + margin
@@ -58,9 +58,9 @@ class LearningRateRange:
         return float(np.log10(self.high) - np.log10(self.low))
 
     def to_unit(self, rate: "float | Float[np.ndarray, '...']") -> Float[np.ndarray, "..."]:
-        """Rate -> x, 0 at `low` and 1 at `high`, linear in log10(rate)."""
+        """Rate -> x: 0 at `low`, 1 at `high`, linear in log10(rate)."""
         if not np.all(np.asarray(rate) > 0):
-            raise InputError(f"rates must be positive, got {np.min(rate):.6g}: they are placed on a logarithmic scale")
+            raise InputError(f"rates must be positive, got {np.min(rate):.6g}: their logarithm is used")
         return self.log10_to_unit(np.asarray(np.log10(rate)))
 
     def log10_to_unit(self, log10_rate: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

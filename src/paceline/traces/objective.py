@@ -1,7 +1,6 @@
-"""What a value means: whether to minimise it, and on which scale to model it.
+"""The objective: whether to minimise a value, and on which scale to model it.
 
-Inside the model bigger is always better; whatever a user sees is in the user's own units. This module is the only
-place where the two meet.
+Inside the model bigger is always better. Users see their own units. Only this module converts between the two.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ Weights = Literal["raw", "averaged"]
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """How recorded values are read.
+    """What recorded values mean.
 
     Args:
         mode: "min" for a loss, "max" for an accuracy or an evidence lower bound.
@@ -40,13 +39,13 @@ class Objective:
             ("transform", ("identity", "log")),
             ("weights", ("raw", "averaged")),
         ):
-            given = getattr(self, name)
-            if given not in allowed:
-                raise InputError(f"Objective.{name} must be one of {allowed}, got {given!r}: pick one of these")
+            value = getattr(self, name)
+            if value not in allowed:
+                raise InputError(f"Objective.{name} must be one of {allowed}, got {value!r}: pick one of these")
 
     @property
     def sign(self) -> float:
-        """+1 where bigger values are better, -1 where smaller ones are."""
+        """+1 if bigger values are better, -1 if smaller ones are."""
         return 1.0 if self.mode == "max" else -1.0
 
     def to_model(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

@@ -1,7 +1,6 @@
-"""Units: from what was recorded to numbers near one, and back.
+"""Scaling of values, times and rates to numbers near one, and back.
 
-Values, elapsed times and controls are scaled by constants found once, when a model is first fitted. An update keeps
-them, so that what was learnt stays valid.
+The constants are computed when a model is first fitted. An update keeps them, so that the hyperparameters stay valid.
 """
 
 from collections.abc import Sequence
@@ -20,8 +19,8 @@ class Scaling:
 
     Args:
         offset, scale: lowest value and range of values, in the model's units.
-        interval: mean length of an interval on the model's clock.
-        lr_range: bounds of the control (a rate, or a multiplier of a base).
+        interval: mean length of an interval, on the model's clock.
+        lr_range: bounds of the control (the rate, or the multiplier of a base).
     """
 
     offset: float
@@ -31,7 +30,7 @@ class Scaling:
 
     @classmethod
     def of(cls, segments: Sequence[Segment], lr: "tuple[float, float] | LearningRateRange | None" = None) -> "Scaling":
-        """Constants that bring these intervals near [0, 1]; `lr` fixes the bounds of the control."""
+        """Constants that scale these intervals to about [0, 1]; `lr` fixes the bounds of the control."""
         low, high = _span(segments)
         magnitude = max(abs(low), abs(high))
         scale = high - low if high - low > 1e-9 * magnitude else magnitude or 1.0
@@ -41,7 +40,10 @@ class Scaling:
         return cls(low, scale, float(lengths.mean()), lr_range)
 
     def is_outgrown_by(self, segments: Sequence[Segment], factor: float = 1.5) -> bool:
-        """Whether these intervals span more than `factor` times the range that scales values."""
+        """Whether the values now span more than `factor` times the range they are scaled by.
+
+        docs/research.md, "The engine": fits get worse if the units stay fixed while values grow.
+        """
         low, high = _span(segments) if segments else (self.offset, self.offset)
         return max(high, self.offset + self.scale) - min(low, self.offset) > factor * self.scale
 
@@ -50,7 +52,7 @@ class Scaling:
         return (values - self.offset) / self.scale
 
     def to_model(self, values: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-        """Scaled -> model's units."""
+        """Scaled -> model's units: the inverse of `to_scaled`."""
         return self.offset + self.scale * values
 
 

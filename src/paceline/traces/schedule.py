@@ -1,7 +1,7 @@
 """A schedule: the learning rate as a function of the step.
 
-The rate is a base shape times a multiplier that is constant on intervals; the paper's piecewise-constant rate is the
-constant base. Schedules are values: extending or joining one gives a new one, and nothing here touches an optimiser.
+The rate is a base shape times a multiplier that is constant on intervals. With the constant base it is the paper's
+piecewise-constant rate. Schedules are immutable: `extend` and `join` return new ones.
 """
 
 import json
@@ -21,9 +21,9 @@ class Schedule:
     """Learning rate gamma(t) = multipliers[k] * base(t) for change_points[k] <= t < change_points[k + 1].
 
     Args:
-        multipliers: one positive number per interval; with the constant base these are the rates themselves.
-        change_points: T_0 = 0 < T_1 < ... in steps, one more than multipliers. The last may lie before `steps`:
-            the last multiplier then holds to the end, until `extend` adds another.
+        multipliers: one positive number per interval; with the constant base these are the rates.
+        change_points: T_0 = 0 < T_1 < ... in steps, one more than multipliers. If the last is before `steps`, the last
+            multiplier holds to the end, until `extend` adds another.
         steps: length T of the run; by default the last change point.
         base: a `Shape`, or its name.
 
@@ -43,7 +43,7 @@ class Schedule:
         if points.ndim != 1 or rates.ndim != 1 or len(points) != len(rates) + 1 or len(rates) == 0:
             raise InputError(
                 f"a schedule of d intervals needs d multipliers and d + 1 change points, got {rates.size} and "
-                f"{points.size}: change_points starts with 0 and ends with the last step"
+                f"{points.size}: start change_points with 0 and end with the last step"
             )
         if points[0] != 0 or np.any(np.diff(points) < 1) or np.any(points != np.round(points)):
             raise InputError(f"change points must be whole steps that start at 0 and increase, got {points.tolist()}")
@@ -76,9 +76,9 @@ class Schedule:
 
     @classmethod
     def from_table(cls, steps: Any, rates: Any) -> "Schedule":
-        """The schedule behind a log: row i says that `rates[i]` was in force at `steps[i]`.
+        """The schedule of a logged run, which used `rates[i]` at `steps[i]`.
 
-        A log of few constant stretches becomes a piecewise-constant schedule, any other is interpolated.
+        If the rate changes rarely, the schedule is piecewise constant. Otherwise it interpolates the log.
         """
         at, rate = np.asarray(steps, dtype=float), np.asarray(rates, dtype=float)
         if at.shape != rate.shape or at.ndim != 1 or at.size == 0:
@@ -97,26 +97,26 @@ class Schedule:
         return cls(rate[np.concatenate([[0], inside])], np.concatenate([[0], at[inside], [end]]))
 
     def __call__(self, step: "int | float | Float[np.ndarray, '...'] | Int[np.ndarray, '...']") -> Any:
-        """Rate of the update number `step`, counted from 0; a float for a number, an array for an array.
+        """The rate of update number `step`, from 0; a float for a number, an array for an array.
 
-        Before 0 and from `steps` on, the first and the last rate hold.
+        Before 0 it is the first rate, from `steps` on the last.
         """
         at = np.atleast_1d(np.clip(np.asarray(step, dtype=float), 0, self.steps - 1))
         rate = self.multiplier(at) * self.base.factor(at, self.steps)
         return rate if np.ndim(step) else float(rate[0])
 
     def multiplier(self, step: Any) -> Float[np.ndarray, "..."]:
-        """The multiplier in force at a step."""
+        """The multiplier at a step."""
         interval = np.searchsorted(self.change_points, np.asarray(step, dtype=float), side="right") - 1
         return np.asarray(self.multipliers[np.clip(interval, 0, len(self.multipliers) - 1)])
 
     @property
     def tuned_base(self) -> "Shape | None":
-        """The base whose multiplier is what was tuned; None where the rate itself was (constant or recorded)."""
+        """The base whose multiplier was tuned; None if the rate itself was (constant or recorded base)."""
         return None if isinstance(self.base, Constant | Recorded) else self.base
 
     def mean_log10(self, start: int, stop: int, *, of_multiplier: bool = False) -> float:
-        """Mean of log10 of the rate (or of the multiplier) over the steps start <= t < stop."""
+        """Mean of log10 of the rate, or of the multiplier, over the steps start <= t < stop."""
         if of_multiplier or isinstance(self.base, Constant):
             inner = self.change_points[(self.change_points > start) & (self.change_points < stop)]
             edges = np.concatenate([[start], inner, [stop]])
@@ -136,9 +136,9 @@ class Schedule:
         )
 
     def join(self, other: "Schedule", at: int) -> "Schedule":
-        """This schedule before step `at`, the other one from then on."""
+        """This schedule before step `at`, the other one after it."""
         if not 0 < at < other.steps:
-            raise InputError(f"schedules join inside the run, at a step in 1..{other.steps - 1}, got {at}")
+            raise InputError(f"schedules join at a step in 1..{other.steps - 1}, got {at}: pick a step inside the run")
         if self.base == other.base and (self.steps == other.steps or isinstance(self.base, Constant)):
             left, right = self.change_points[self.change_points < at], other.change_points[other.change_points > at]
             right = right if right.size else np.array([other.steps])
@@ -157,7 +157,7 @@ class Schedule:
         return hash((self.steps, self.base, self.multipliers.tobytes(), self.change_points.tobytes()))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; `from_json` gives back an equal schedule."""
+        """The schedule as plain data; `from_json` returns an equal schedule."""
         return {
             "steps": self.steps,
             "change_points": self.change_points.tolist(),
@@ -167,14 +167,17 @@ class Schedule:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Schedule":
-        """Rebuild a schedule from `to_json`."""
+        """The schedule that `to_json` wrote."""
         missing = {"steps", "change_points", "multipliers", "base"} - set(data)
         if missing:
-            raise InputError(f"a schedule in JSON needs steps, change_points, multipliers and base, missing {missing}")
+            raise InputError(
+                f"a schedule in JSON needs steps, change_points, multipliers and base, got none for {sorted(missing)}: "
+                "write it with Schedule.save"
+            )
         return cls(data["multipliers"], data["change_points"], data["steps"], shape_from_json(data["base"]))
 
     def plot(self, *, dark: bool = False) -> Any:
-        """A plotly figure of the rate over the steps; it needs the extra `plot`."""
+        """A plotly figure of the rate over the steps; needs the extra `plot`."""
         from paceline.views.figures import schedule_figure
 
         return schedule_figure(self, dark=dark)
@@ -185,7 +188,7 @@ class Schedule:
 
     @classmethod
     def load(cls, path: "str | Path") -> "Schedule":
-        """Read a schedule that `save` wrote."""
+        """Read the schedule that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text())
         except ValueError as error:

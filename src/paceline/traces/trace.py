@@ -1,7 +1,7 @@
-"""A trace: what was observed along one training run, under which schedule, from which parent.
+"""A trace: the observations of one training run, its schedule and its parent.
 
-A fork owns only what it observed after it was cloned; the history before lies with its parent. So a set of forks never
-counts an observation twice, however often a run was cloned.
+A fork holds only what it observed after it was cloned; its parent holds the history before. So no observation of a set
+of forks is counted twice, however often a run was cloned.
 """
 
 from dataclasses import dataclass, replace
@@ -17,9 +17,12 @@ from paceline.traces.schedule import Schedule
 DEFAULT_OBJECTIVE = Objective()
 
 
+LARGEST_VALUE = 1e100  # larger values overflow when they are squared and summed
+
+
 def is_sound(values: np.ndarray) -> np.ndarray:
-    """Which values can be learnt from: finite, and small enough to be squared and summed."""
-    return np.abs(values) < 1e100  # false for NaN too
+    """Which values a model can use: those that are finite and below 1e100."""
+    return np.abs(values) < LARGEST_VALUE  # False for NaN too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,15 +30,15 @@ class Trace:
     """Observations of one run, in the user's units.
 
     Args:
-        steps: number of updates done when each value was observed, increasing.
-        values: what was observed; finite unless the trace is `failed`.
+        steps: how many updates were done at each observation, increasing.
+        values: the observations; finite unless the trace is `failed`.
         schedule: the learning rate, from step 0 of the run.
         parent: the trace this one was cloned from, if any.
-        fork_step: the step at which it was cloned; the trace's own steps lie after it.
-        task: which task of a family the run belongs to.
+        fork_step: the step at which it was cloned; the trace's own steps come after it.
+        task: the task of a family that the run belongs to.
         name: identity of the run: a longer trace of the same name continues the shorter one.
-        objective: how values are read.
-        failed: the run ended in failure; only then may values be non-finite.
+        objective: what the values mean.
+        failed: whether the run ended in failure; only then may values be non-finite.
 
     >>> trace = Trace.from_table([0, 10, 20], [0.1, 0.1, 0.01], [3.0, 2.0, 1.5])
     >>> trace.schedule(5), trace.last_value
@@ -63,11 +66,9 @@ class Trace:
                 f"{where}: steps and values must be two columns of equal length, got {steps.shape} and {values.shape}"
             )
         if steps.size == 0:
-            raise InputError(f"{where}: expected at least one observation, got none: record the value as the run goes")
+            raise InputError(f"{where}: expected at least one observation, got none: record values during the run")
         if not np.all(np.isfinite(steps)) or np.any(steps != np.round(steps)) or steps[0] < 0:
-            raise InputError(
-                f"{where}: steps must be whole numbers from 0 on, got {steps[:5].tolist()}...: count updates"
-            )
+            raise InputError(f"{where}: steps must be whole numbers from 0 on, got {steps[:5].tolist()}: count updates")
         if np.any(np.diff(steps) <= 0):
             bad = int(np.argmax(np.diff(steps) <= 0))
             raise InputError(
@@ -89,23 +90,23 @@ class Trace:
         self.values.setflags(write=False)
 
     def _check_fork(self, parent: "Trace", where: str, first: int) -> None:
-        known = parent.path()[0]
-        if not known[0] <= self.fork_step <= known[-1]:
+        steps = parent.path()[0]
+        if not steps[0] <= self.fork_step <= steps[-1]:
             raise InputError(
-                f"{where}: fork_step must lie among its parent's steps {known[0]:,}..{known[-1]:,}, "
-                f"got {self.fork_step:,}: a clone starts from a state its parent was in"
+                f"{where}: fork_step must be within its parent's steps {steps[0]:,}..{steps[-1]:,}, "
+                f"got {self.fork_step:,}: clone a state that the parent was in"
             )
         if first <= self.fork_step:
             raise InputError(
-                f"{where}: a fork's own steps lie after fork_step {self.fork_step:,}, got {first:,}: "
-                "leave the parent's observations with the parent"
+                f"{where}: a fork's own steps come after fork_step {self.fork_step:,}, got {first:,}: "
+                "drop the observations that the parent holds"
             )
 
     @classmethod
     def from_table(cls, steps: Any, rates: Any, values: Any, **fields: Any) -> "Trace":
-        """A recorded run: a log, a CSV. Rows are (updates done, rate in force, value).
+        """The trace of a log. Each row has the number of updates done, the rate and the value.
 
-        Rows before the first finite value are left out; a later one that is not finite ends the trace as failed.
+        Rows before the first finite value are dropped. At a later value that is not finite, the trace ends as failed.
         `fields` are those of `Trace`.
         """
         at, observed = np.asarray(steps), np.asarray(values, dtype=float)
@@ -117,9 +118,9 @@ class Trace:
         bad = ~is_sound(observed)
         if bad.all():
             raise InputError(
-                f"expected at least one finite value, got {observed.size} that are not: nothing can be learnt"
+                f"expected at least one finite value, got {observed.size} that are not: check the column of the values"
             )
-        begin = int(np.argmin(bad))  # a log may begin before the first value was measured
+        begin = int(np.argmin(bad))  # a log may start before the first evaluation
         at, observed, bad = at[begin:], observed[begin:], bad[begin:]
         if bad.any():
             end = int(np.argmax(bad)) + 1
@@ -127,10 +128,10 @@ class Trace:
         return cls(at, observed, schedule, **fields)
 
     def fork(self, steps: Any, values: Any, schedule: Schedule, *, at: int | None = None, **fields: Any) -> "Trace":
-        """A clone of this run from step `at` (its last one by default) on, with its own observations after it."""
-        inherited: dict[str, Any] = {"task": self.task, "objective": self.objective, **fields}
+        """A clone of this run from step `at` on (its last one by default), with its own observations after it."""
+        fields = {"task": self.task, "objective": self.objective, **fields}
         at = self.last_step if at is None else at
-        return Trace(np.asarray(steps), np.asarray(values, dtype=float), schedule, self, at, **inherited)
+        return Trace(np.asarray(steps), np.asarray(values, dtype=float), schedule, self, at, **fields)
 
     def extend(self, steps: Any, values: Any) -> "Trace":
         """The same run with further observations."""
@@ -143,7 +144,7 @@ class Trace:
     def head(self, count: int) -> "Trace":
         """The first `count` observations."""
         if count < 1:
-            raise InputError(f"head keeps at least one observation, got {count}")
+            raise InputError(f"count must be at least 1 observation, got {count}: a trace cannot be empty")
         failed = self.failed and count >= len(self.steps)
         return replace(self, steps=self.steps[:count], values=self.values[:count], failed=failed)
 
@@ -162,11 +163,11 @@ class Trace:
         if self.parent is None:
             return self.steps, self.values
         steps, values = self.parent.path()
-        kept = steps <= self.fork_step
-        return np.concatenate([steps[kept], self.steps]), np.concatenate([values[kept], self.values])
+        before = steps <= self.fork_step
+        return np.concatenate([steps[before], self.steps]), np.concatenate([values[before], self.values])
 
     def fork_steps(self) -> list[int]:
-        """Where this trace and its ancestors were cloned, oldest first."""
+        """The steps at which this trace and its ancestors were cloned, oldest first."""
         if self.parent is None:
             return []
         return [*(step for step in self.parent.fork_steps() if step < self.fork_step), self.fork_step]
