@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from paceline.study import Cloned, Created, Decided, Dropped, Event, Interval, Observed
+from paceline.study import Created, Decided, Dropped, Event, Interval, Report, because, write_settings
 from paceline.study.journal import write_line
-from paceline.study.study import write_settings
 from paceline.traces import Schedule
 
 LIVING, REPLACED, INTERVAL = 100, 20, 100
@@ -45,12 +44,18 @@ def _details(rng: np.random.Generator, ranked: list[int], clones: list[int], ste
 def population(events: int) -> Generator[Event]:
     """So many events of a study of one run."""
     rng, steps = np.random.default_rng(0), INTERVAL * (events // (2 * LIVING) + 2)
-    strategy = {"strategy": "pbt", "of": "raw"}
+    strategy = {"strategy": "pbt", "weights": "raw"}
     settings = {"lr": [1e-5, 1e-1], "steps": steps, "mode": "min", "seed": 0, "strategy": strategy}
     yield Created({**settings, "total_steps": LIVING * steps})
     living = {n: Schedule([10 ** rng.uniform(-5, -1)], [0, INTERVAL], steps) for n in range(LIVING)}
     born = LIVING
-    yield Decided(1, 0, (f"{LIVING} forks start",), {"proposals": LIVING}, 0.001)
+    yield Decided(
+        1,
+        0,
+        (because("start", rates=[float(s.multipliers[0]) for s in living.values()]),),
+        {"proposals": LIVING},
+        0.001,
+    )
     for number, schedule in living.items():
         yield Interval(number, None, 0, INTERVAL, schedule, 1)
     for round_ in range(2, 1_000_000):
@@ -58,19 +63,17 @@ def population(events: int) -> Generator[Event]:
         for number in living:
             at = tuple(range(step - INTERVAL + 25, step + 1, 25))
             raw = tuple(float(v) for v in (1 + 0.1 * rng.random(4)) / (1 + np.array(at) / 1_000))
-            yield Observed(number, step - INTERVAL, step, at, {"raw": raw, "averaged": tuple(0.9 * v for v in raw)})
+            yield Report(number, step - INTERVAL, step, at, {"raw": raw, "averaged": tuple(0.9 * v for v in raw)})
         ranked = [int(n) for n in rng.permutation(list(living))]
         best, gone = ranked[0], ranked[-REPLACED:]
         clones = list(range(born, born + REPLACED))
-        reasons = [
-            f"fork {n} begins as a clone of fork {best} at 0.01: 0.8 times the rate of fork {best}" for n in clones
-        ]
+        why = because("factor", factor=0.8, fork=best)
+        reasons = [because("clone", fork=n, parent=best, rate=0.01, why=why) for n in clones]
         yield Decided(round_, step, tuple(reasons), _details(rng, ranked, clones, step), 0.1)
         for number in gone:
-            yield Dropped(number, step, "its value 0.5 is behind")
+            yield Dropped(number, step, because("behind", value=0.5))
             del living[number]
         for number in clones:
-            yield Cloned(number, best, step)
             living[number] = living[best]
         born += REPLACED
         for number, schedule in living.items():
@@ -83,14 +86,22 @@ def population(events: int) -> Generator[Event]:
 def family(events: int) -> Generator[Event]:
     """So many events of a family of tasks."""
     rng = np.random.default_rng(0)
-    strategy = {"strategy": "multitask", "of": "raw", "intervals": 5, "base": {"name": "constant"}, "budget": events}
+    strategy = {
+        "strategy": "multitask",
+        "weights": "raw",
+        "intervals": 5,
+        "base": {"name": "constant"},
+        "budget": events,
+    }
     settings = {"lr": [1e-5, 1e-1], "steps": RUN_STEPS, "mode": "min", "seed": 0, "tasks": TASKS, "strategy": strategy}
     yield Created({**settings, "total_steps": RUN_STEPS * events // 2})
     best = dict[int, int]()
     at = tuple(range(25, RUN_STEPS + 1, 25))
     for round_ in range(1, 1_000_000):
         runs = range((round_ - 1) * RUNS, round_ * RUNS)
-        reasons = tuple(f"run {n} of {TASKS[n % 10]!r}: the variance is expected to fall" for n in runs)
+        reasons = tuple(
+            because("text", text=f"run {n} of {TASKS[n % 10]!r}: the variance is expected to fall") for n in runs
+        )
         details = {
             "best": [{"task": TASKS[t], "fork": n, "value": 0.5} for t, n in best.items()],
             "embedding": [{"task": task, "at": [_number(v) for v in rng.normal(size=2)]} for task in TASKS],
@@ -102,7 +113,7 @@ def family(events: int) -> Generator[Event]:
             yield Interval(n, None, 0, RUN_STEPS, schedule, round_, task=n % 10)
         for n in runs:
             raw = tuple(float(v) for v in (1 + 0.1 * rng.random(40)) / (1 + np.array(at) / 100))
-            yield Observed(n, 0, RUN_STEPS, at, {"raw": raw})
+            yield Report(n, 0, RUN_STEPS, at, {"raw": raw})
             best.setdefault(n % 10, n)
 
 

@@ -15,7 +15,7 @@ from paceline import tune
 from paceline.integrations import events, read_traces
 from paceline.integrations.tensorboard import event_files, read_scalars
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.study import Created, Event, Interval, Study
+from paceline.study import Created, Event, Failure, Interval, Report, Study
 from paceline.traces import Schedule
 
 MAKE = partial(QuadraticTraining, Quadratic(noise=0.5, dims=5))
@@ -45,7 +45,7 @@ def expected(study: Study) -> dict[tuple[int, str], dict[int, float]]:
     for event in study.events:
         if isinstance(event, Interval):
             schedules[event.fork] = event.schedule
-        if isinstance(event, Observed):
+        if isinstance(event, Report):
             for i, step in enumerate(event.steps):
                 for of, values in event.values.items():
                     name = "loss" if of == "raw" else "loss averaged"
@@ -60,7 +60,7 @@ def test_lines_say_every_decision_and_failure(study: Study) -> None:
     again(study, hook)
     assert len(said) == sum(len(decision.reasons) for decision in study.decisions)
     assert said[0].startswith("step 0: ")
-    hook(Failed(3, 0, 1_250, "out of memory", (), {}))
+    hook(Report(3, 0, 1_250, (), {}, Failure("out of memory")))
     assert said[-1] == "step 1,250: fork 3 failed: out of memory"
 
 
@@ -129,7 +129,7 @@ def test_weights_and_biases_holds_it_offline(study: Study, tmp_path: Path, monke
     for (fork, name), series in expected(study).items():
         mine = [row for row in rows if f"fork {fork}/{name}" in row]
         assert {row[f"fork {fork}/step"]: row[f"fork {fork}/{name}"] for row in mine} == pytest.approx(series)
-    words = [row["decisions/words"] for row in rows if "decisions/words" in row]
+    words = [row["decisions/text"] for row in rows if "decisions/text" in row]
     assert "won" in words[-1]
 
 
@@ -138,7 +138,7 @@ def _whole_history(path: Path, seconds: float = 30.0) -> list[dict[str, Any]]:
     until = time.monotonic() + seconds
     while True:
         rows = _history(path)
-        if (rows and "won" in str(rows[-1].get("decisions/words"))) or time.monotonic() > until:
+        if (rows and "won" in str(rows[-1].get("decisions/text"))) or time.monotonic() > until:
             return rows
         time.sleep(0.1)
 
@@ -169,19 +169,19 @@ def test_several_hooks_are_one_and_a_continued_study_keeps_its_rates(tmp_path: P
     heard: list[Event] = []
 
     def stop(event: Event) -> None:
-        if isinstance(event, Observed):
+        if isinstance(event, Report):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "study", events.each(heard.append, stop))
     assert isinstance(heard[0], Created)
-    written: list[events.Told] = []
+    written: list[events.LogRecord] = []
 
     class Memory(events.Writer):
         closed = 0
 
-        def write(self, told: "Sequence[events.Told]") -> None:
-            written.extend(told)
+        def write(self, records: "Sequence[events.LogRecord]") -> None:
+            written.extend(records)
 
         def close(self) -> None:
             self.closed += 1
@@ -189,15 +189,17 @@ def test_several_hooks_are_one_and_a_continued_study_keeps_its_rates(tmp_path: P
     memory = Memory()
     run(tmp_path / "study", events.Log(memory, tmp_path / "study"))
     assert memory.closed == 1
-    numbers = [told for told in written if told.fork is not None]
-    assert numbers
-    assert all("lr" in told.numbers for told in numbers)
+    of_forks = [record for record in written if record.fork is not None]
+    assert of_forks
+    assert all("lr" in record.numbers for record in of_forks)
 
 
 def test_a_failed_fork_leaves_out_what_is_no_number() -> None:
-    teller = events.Teller()
-    told = teller.told(Failed(2, 0, 20, "came apart", (10, 20), {"raw": (1.0, float("nan"))}))
-    assert [t.numbers for t in told] == [{"loss": 1.0}, {}, {}]
-    assert told[-1].words == "fork 2 failed: came apart"
-    teller.told(Created({"mode": "max"}))
-    assert teller.told(Observed(2, 0, 10, (10,), {"averaged": (0.5,)}))[0].numbers == {"value averaged": 0.5}
+    formatter = events.EventFormatter()
+    failed = Report(2, 0, 20, (10, 20), {"raw": (1.0, float("nan"))}, Failure("raised", "came apart"))
+    records = formatter.records(failed)
+    assert [record.numbers for record in records] == [{"loss": 1.0}, {}, {}]
+    assert records[-1].text == "fork 2 failed: came apart"
+    formatter.records(Created({"mode": "max"}))
+    records = formatter.records(Report(2, 0, 10, (10,), {"averaged": (0.5,)}))
+    assert records[0].numbers == {"value averaged": 0.5}

@@ -22,14 +22,14 @@ def printed(terminal: bool = False) -> tuple[Console, io.StringIO]:
 def test_lines_say_what_matters_once() -> None:
     lines = [line for i, event in enumerate(STUDY) for line in event_lines(event, read(STUDY[: i + 1]))]
     assert lines == [
-        "decision 1: 2 forks start",
+        "decision 1: 2 forks start at 0.1, 0.01",
         "fork 0 reached step 20: 1.6 at rate 0.08; 20 of 180 steps (11 %) done",
         "fork 1 reached step 20: 1.8 at rate 0.008; 40 of 180 steps (22 %) done",
-        "decision 2: at step 20, best first: 0, 1; fork 2 is expected at 0.3 (0.2 to 0.4) at step 100",
+        "decision 2: at step 20, best first: 0: 1.6, 1: 1.8; fork 2 is expected at 0.3 (0.2 to 0.4) at step 100",
         "fork 1 dropped: its value 1.8 is behind",
         "fork 2 reached step 100: 0.45 at rate 0.0005; 120 of 180 steps (67 %) done",
         "fork 0 failed at step 60: the value at step 60 is not finite",
-        "decision 3: fork 2 ended best, at 0.45",
+        "decision 3: fork 2 ended best, at 0.45 over its last observations",
     ]
 
 
@@ -49,7 +49,7 @@ def test_the_view_suits_where_the_output_goes() -> None:
 def test_the_screen_shows_progress_inside_an_interval() -> None:
     console, file = printed(terminal=True)
     with Screen(console, STUDY[:8]) as screen:
-        for event in STUDY[8:11]:
+        for event in STUDY[8:10]:
             screen.on_event(event)
         screen.on_step(2, 70)
     shown = file.getvalue()
@@ -84,7 +84,7 @@ def test_a_page_holds_settings_forks_decisions_and_the_result() -> None:
 
 def test_results_that_are_none() -> None:
     assert result_in_words(read(STUDY[:3]), Path("x")) == ["nothing has been observed yet"]
-    assert "not over: 120 of 180 steps (67 %) done; fork 0 leads" in result_in_words(read(STUDY[:12]), Path("x"))[0]
+    assert "not over: 120 of 180 steps (67 %) done; fork 0 leads" in result_in_words(read(STUDY[:11]), Path("x"))[0]
 
 
 def test_a_checkpoint_is_named_where_there_is_one(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The answers of a family of tasks, read from the details of its decisions. Nothing is fitted here."""
+"""The answers of a family of tasks, read from the details of its decisions. Nothing is fitted here.
+
+Each function reads the decisions before event `end`, and of these the latest `most`.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,9 +45,9 @@ class BestRun:
     value: float
 
 
-def answers_in(state: StudyState, end: int | None = None) -> dict[str, TaskAnswer]:
+def answers_in(state: StudyState, end: int | None = None, most: int | None = None) -> dict[str, TaskAnswer]:
     """The answer for each task; empty until the study is over."""
-    return {row["task"]: _answer(row) for row in state.latest_detail("answers", end)}
+    return {row["task"]: _answer(row) for row in state.latest_detail("answers", end, most)}
 
 
 def _answer(row: dict[str, Any]) -> TaskAnswer:
@@ -52,16 +55,18 @@ def _answer(row: dict[str, Any]) -> TaskAnswer:
     return TaskAnswer(row["task"], schedule, row["median"], row["low"], row["high"], row["runs"], row["failed"])
 
 
-def best_in(state: StudyState, end: int | None = None) -> dict[str, BestRun]:
+def best_in(state: StudyState, end: int | None = None, most: int | None = None) -> dict[str, BestRun]:
     """The best run of each task that has one, as of the latest decision."""
 
     def best_run(row: dict[str, Any]) -> BestRun:
         schedule = state.latest_interval(state.forks[row["fork"]]).schedule
         return BestRun(row["task"], row["fork"], schedule, row["value"])
 
-    return {row["task"]: best_run(row) for row in state.latest_detail("best", end)}
+    return {row["task"]: best_run(row) for row in state.latest_detail("best", end, most)}
 
 
-def embedding_in(state: StudyState, end: int | None = None) -> dict[str, Float[np.ndarray, "dims"]]:
+def embedding_in(
+    state: StudyState, end: int | None = None, most: int | None = None
+) -> dict[str, Float[np.ndarray, "dims"]]:
     """Where the latest model placed each task."""
-    return {row["task"]: np.array(row["at"], dtype=float) for row in state.latest_detail("embedding", end)}
+    return {row["task"]: np.array(row["at"], dtype=float) for row in state.latest_detail("embedding", end, most)}

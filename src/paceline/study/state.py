@@ -5,6 +5,7 @@ events, by fork and by decision, and needs little more than a kind and a few int
 same code follows a study that is being tuned, one that is read whole, and one whose journal does not fit into memory.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, cast
@@ -101,6 +102,7 @@ class StudyState:
         events: all events by number.
         forks: the forks by number.
         decisions: the decisions, in order.
+        report_numbers: numbers of all `Report` events.
         done_steps: steps of all forks together.
     """
 
@@ -108,6 +110,7 @@ class StudyState:
         self.events: Sequence[Event | None] = [] if log is None else log
         self.forks: dict[int, ForkState] = {}
         self.decisions: list[DecisionState] = []
+        self.report_numbers: list[int] = []
         self.done_steps = 0
         self.count = 0
         self._finished: int | None = None
@@ -154,6 +157,7 @@ class StudyState:
                 if not fork.running:
                     raise KeyError(f"fork {fork.id} has no open interval")
                 fork.reports.append(number)
+                self.report_numbers.append(number)
                 fork.step, fork.failed = _given(head, "stop"), head.kind == "failed"
                 self.done_steps += fork.step - _given(head, "start")
             case "dropped":
@@ -233,11 +237,20 @@ class StudyState:
         """The latest decision."""
         return self.decided(self.decisions[-1]) if self.decisions else None
 
-    def latest_detail(self, name: str, end: int | None = None) -> list[dict[str, Any]]:
-        """This field of the details of the latest decision that has it, before event `end`; empty if none has."""
-        for decision in reversed(self.decisions):
-            if end is not None and decision.event >= end:
-                continue
+    def decisions_before(self, end: int) -> list[DecisionState]:
+        """The decisions before event `end`, in order."""
+        return self.decisions[: bisect_left(self.decisions, end, key=lambda decision: decision.event)]
+
+    def latest_detail(self, name: str, end: int | None = None, most: int | None = None) -> list[dict[str, Any]]:
+        """This field of the details of the latest decision that has it; empty if none has.
+
+        Args:
+            name: the field.
+            end: only decisions before this event are read.
+            most: only so many decisions are read, the latest.
+        """
+        decisions = self.decisions_before(self.count if end is None else end)
+        for decision in reversed(decisions if most is None else decisions[-most:]):
             details = self.decided(decision).details
             if name in details:
                 return details[name]

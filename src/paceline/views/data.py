@@ -4,7 +4,7 @@ Live views feed it the events as they come, `show` the journal, and both then dr
 that was not observed or journaled: a forecast is the one that the decision was made with.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
@@ -179,8 +179,12 @@ class StudyView(NamedTuple):
 class Selection(NamedTuple):
     """Which part of a large study is read; `Selection()` is all of it.
 
-    `forks` are the numbers of the forks; `end` is a number of an event, and later ones are left out; `reports` is the
-    most reports of a fork, evenly spaced and the latest among them; `decisions` is the most decisions, the latest.
+    Args:
+        forks: numbers of the forks that are read.
+        end: number of an event; it and later ones are left out.
+        reports: so many reports of each fork, evenly spaced, and as many of those since the first decision that is
+            read.
+        decisions: so many decisions, the latest.
     """
 
     forks: frozenset[int] | None = None
@@ -197,7 +201,11 @@ def read(study: "StudyState | Iterable[Event]", selection: Selection = ALL) -> S
     state = study if isinstance(study, StudyState) else StudyState.of(study)
     end = state.count if selection.end is None else min(selection.end, state.count)
     settings = state.settings
-    decisions = [_decision(state, decision, selection) for decision in _chosen_decisions(state, selection, end)]
+    chosen = state.decisions_before(end)
+    chosen = chosen if selection.decisions is None else chosen[-selection.decisions :]
+    ends = None if selection.forks is None else _first_and_latest_intervals(state, selection.forks, end)
+    decisions = [_decision(state, decision, selection.forks, ends) for decision in chosen]
+    since = chosen[0].event if chosen else 0
     details = decisions[-1].details if decisions else {}
     bands = bands_of(details)
     numbers = [
@@ -205,11 +213,13 @@ def read(study: "StudyState | Iterable[Event]", selection: Selection = ALL) -> S
         for number, fork in sorted(state.forks.items())
         if fork.intervals[0] < end and (selection.forks is None or number in selection.forks)
     ]
-    forks = {number: _fork(state, state.forks[number], selection, end, bands.get(number)) for number in numbers}
+    forks = {
+        number: _fork(state, state.forks[number], selection, (since, end), bands.get(number)) for number in numbers
+    }
     finished = state.finished if state.is_finished and end == state.count else None
-    answers, best, embedding = answers_in(state), best_in(state), embedding_in(state)
-    if end < state.count:
-        answers, best, embedding = answers_before(state, end)
+    most = selection.decisions
+    answers, best = answers_in(state, end, most), best_in(state, end, most)
+    embedding = embedding_in(state, end, most)
     leader = None
     if settings.get("tasks"):
         forks = _with_run_states(forks, {run.fork for run in best.values()}, finished)
@@ -232,24 +242,24 @@ def read(study: "StudyState | Iterable[Event]", selection: Selection = ALL) -> S
     )
 
 
-def _chosen_decisions(state: StudyState, selection: Selection, end: int) -> list[DecisionState]:
-    decisions = [decision for decision in state.decisions if decision.event < end]
-    return decisions if selection.decisions is None else decisions[-selection.decisions :]
-
-
-def _decision(state: StudyState, decision: DecisionState, selection: Selection) -> DecisionView:
+def _decision(
+    state: StudyState, decision: DecisionState, shown: frozenset[int] | None, ends: set[int] | None
+) -> DecisionView:
+    """A decision: all of it, or the forks shown and the intervals among `ends`."""
     event = state.decided(decision)
-    shown = selection.forks
-    intervals = [
-        interval
-        for n in decision.intervals
-        if isinstance(interval := state.events[n], Interval) and (shown is None or interval.fork in shown)
-    ]
+    intervals = [state.interval(number) for number in decision.intervals if ends is None or number in ends]
     dropped = tuple(fork for fork in decision.dropped if shown is None or fork in shown)
     details = event.details if shown is None else _details_of(event.details, shown)
     return DecisionView(
         event.round, event.step, event.reasons, dropped, event.seconds, decision.done_steps, tuple(intervals), details
     )
+
+
+def _first_and_latest_intervals(state: StudyState, forks: frozenset[int], end: int) -> set[int]:
+    """The events of the first and the latest interval of each fork: a view reads no others."""
+    intervals = (state.forks[fork].intervals for fork in forks)
+    before = [numbers[: bisect_left(numbers, end)] for numbers in intervals]
+    return {number for numbers in before if numbers for number in (numbers[0], numbers[-1])}
 
 
 def _details_of(details: dict[str, Any], forks: frozenset[int]) -> dict[str, Any]:
@@ -260,16 +270,19 @@ def _details_of(details: dict[str, Any], forks: frozenset[int]) -> dict[str, Any
     }
 
 
-def _fork(state: StudyState, fork: ForkState, selection: Selection, end: int, forecast: Band | None) -> ForkView:
-    """A fork up to an event."""
-    intervals = [number for number in fork.intervals if number < end]
-    reported = [number for number in fork.reports if number < end]
+def _fork(
+    state: StudyState, fork: ForkState, selection: Selection, events: tuple[int, int], forecast: Band | None
+) -> ForkView:
+    """A fork up to the second of two events; reports since the first are shown closer together."""
+    since, end = events
+    intervals = fork.intervals[: bisect_left(fork.intervals, end)]
+    reported = fork.reports[: bisect_left(fork.reports, end)]
     first, latest = state.events[intervals[0]], state.events[intervals[-1]]
     assert isinstance(first, Interval)
     assert isinstance(latest, Interval)
     steps, values = list[int](), dict[str, list[float]]()
     last: Report | None = None
-    for number in _spaced(reported, selection.reports):
+    for number in _selected_reports(reported, since, selection.reports):
         last = state.events[number]  # pyright: ignore[reportAssignmentType]
         assert isinstance(last, Report)
         steps += last.steps
@@ -297,29 +310,28 @@ def _fork(state: StudyState, fork: ForkState, selection: Selection, end: int, fo
     )
 
 
-def _spaced(numbers: Sequence[int], most: int | None) -> Sequence[int]:
-    """At most so many of them: the latest third, and evenly spaced ones before."""
+def _selected_reports(numbers: Sequence[int], since: int, most: int | None) -> Sequence[int]:
+    """So many of them evenly spaced, first and last among them, and the last so many after `since`."""
     if most is None or len(numbers) <= most:
         return numbers
-    late = max(most // 3, 1)
-    early, count = numbers[:-late], most - late
-    picked = [early[i * (len(early) - 1) // max(count - 1, 1)] for i in range(count)]
-    return [*dict.fromkeys(picked), *numbers[-late:]]
+    spaced = {numbers[i * (len(numbers) - 1) // (most - 1)] for i in range(most)}
+    late = numbers[bisect_right(numbers, since) :][-most:]
+    return sorted(spaced.union(late))
 
 
 def _done_steps(state: StudyState, end: int) -> int:
-    """Steps of all forks before an event; the state counts them at each decision."""
+    """Steps of all forks before an event. The state counts them at each decision."""
     if end >= state.count:
         return state.done_steps
-    later = next((decision for decision in state.decisions if decision.event >= end), None)
-    return state.done_steps if later is None else later.done_steps
-
-
-def answers_before(
-    state: StudyState, end: int
-) -> tuple[dict[str, TaskAnswer], dict[str, BestRun], dict[str, Float[np.ndarray, "dims"]]]:
-    """What the decisions before an event say of a family."""
-    return answers_in(state, end), best_in(state, end), embedding_in(state, end)
+    earlier = state.decisions_before(end)
+    since, done = (earlier[-1].event, earlier[-1].done_steps) if earlier else (0, 0)
+    for number in state.report_numbers[
+        bisect_left(state.report_numbers, since) : bisect_left(state.report_numbers, end)
+    ]:
+        report = state.events[number]
+        assert isinstance(report, Report)
+        done += report.stop - report.start
+    return done
 
 
 def _best_so_far(state: StudyState, end: int) -> tuple[Spent, ...]:
@@ -328,7 +340,7 @@ def _best_so_far(state: StudyState, end: int) -> tuple[Spent, ...]:
         return ()
     better = max if state.settings.get("mode") == "max" else min
     path, done = list[Spent](), 0
-    for number in sorted(number for fork in state.forks.values() for number in fork.reports if number < end):
+    for number in state.report_numbers[: bisect_left(state.report_numbers, end)]:
         report = state.events[number]
         assert isinstance(report, Report)
         done += report.stop - report.start

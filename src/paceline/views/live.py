@@ -33,11 +33,12 @@ class Lines:
         self._prefix = f"{title}: " if title else ""
 
     def on_event(self, event: Event) -> None:
-        """Print what the event says."""
+        """Print the lines of the event, if it has any."""
+        if self._console is None:
+            return
         self._state.append(event)
-        if self._console is not None:
-            for line in event_lines(event, read(self._state)):
-                self._console.print(self._prefix + line, soft_wrap=True)
+        for line in event_lines(event, read(self._state)):
+            self._console.print(self._prefix + line, soft_wrap=True)
 
     def on_step(self, fork: int, step: int) -> None:
         """Say nothing: intervals are reported when they are done."""

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from paceline.errors import InputError
-from paceline.study import Decided, read_journal
+from paceline.study import Decided, Failure, Report, because, read_journal
 from paceline.traces import Schedule
 from paceline.views.figures import FIGURES
 from paceline.views.web.app import make_app
@@ -132,7 +132,8 @@ MARKUP = '<img src=x onerror=alert(1)><a href="https://evil.example">task</a>'
 
 
 def test_text_of_a_journal_never_becomes_markup(tmp_path: Path) -> None:
-    broken = [*EVENTS[:4], Failed(0, 0, 10, MARKUP, (10,), {"raw": (math.nan,)}), Decided(2, 10, (MARKUP,), {}, 0.0)]
+    broken = [*EVENTS[:4], Report(0, 0, 10, (10,), {"raw": (math.nan,)}, Failure("raised", MARKUP))]
+    broken.append(Decided(2, 10, (because("text", text=MARKUP),), {}, 0.0))
     write(tmp_path / "<b>bold", broken)
     page = client(tmp_path)
     shell = page.get("/study/%3Cb%3Ebold").text
@@ -210,7 +211,7 @@ def test_summaries_of_studies_in_every_state(tmp_path: Path) -> None:
     page = client(tmp_path)
     assert page.get("/summary/0").json()["state"] == "empty"
     assert page.get("/summary/4").json()["standing"] == "Nothing has been observed yet."
-    assert page.get("/summary/12").json()["state"] == "running"
+    assert page.get("/summary/11").json()["state"] == "running"
     whole = page.get(f"/summary/{len(EVENTS)}").json()
     assert (whole["state"], whole["done"], whole["events"]) == ("finished", 200, len(EVENTS))
     assert whole["standing"] == "Fork 2 ended best: 0.5 with raw weights and 0.45 with averaged weights."

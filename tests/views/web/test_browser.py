@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paceline.study import Decided, Interval
+from paceline.study import Decided, Failure, Interval, Report, because
 from paceline.views.web.followed import Followed
 from tests.views.studies import golden
 from tests.views.web.studies import EVENTS, FIRST, OTHER, append, family, write
@@ -94,7 +94,7 @@ def test_a_study_at_both_widths(
     rows = [row.split("\t") for row in page.inner_text("#forks tbody").splitlines()]
     assert [(row[0], row[1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
     assert page.locator("#told > div").count() == 3
-    assert "it came to 0.45, outside the band" in page.inner_text("#told")
+    assert "the result was 0.45, outside the band" in page.inner_text("#told")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator("#traces .plot").bounding_box()["width"] <= width
     with page.expect_download() as kept:
@@ -108,12 +108,12 @@ def test_news_arrive_while_the_page_is_open(
     folder = write(tmp_path / "first", EVENTS[:6])
     page = filled(opened(f"{serve(tmp_path)}/study/first"))
     assert page.locator("#told > div").count() == 1
-    append(folder, EVENTS[6:12])
+    append(folder, EVENTS[6:11])
     page.wait_for_selector("#told > div:nth-child(2)")
     page.wait_for_selector("#forks tbody tr:nth-child(3)")
-    append(folder, EVENTS[12:])
+    append(folder, EVENTS[11:])
     page.wait_for_selector("#state.finished")
-    arrived(page, 15)
+    arrived(page, len(EVENTS))
     assert [100, 0.45] in page.evaluate(PLOTTED)
     assert page.inner_text("#live") == "live"
 
@@ -123,7 +123,7 @@ def test_news_arrive_within_two_seconds(tmp_path: Path, serve: Callable[..., str
     folder = write(tmp_path / "first", EVENTS[:6])
     page = filled(opened(f"{serve(tmp_path)}/study/first"))
     waits = list[float]()
-    for count in (7, 9, 12):
+    for count in (7, 9, 11):
         append(folder, EVENTS[len(lines_of(folder)) : count])
         begun = time.monotonic()
         arrived(page, count)
@@ -210,8 +210,8 @@ def test_the_list_of_studies(tmp_path: Path, serve: Callable[..., str], opened: 
 
 
 def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
-    broken = [*EVENTS[:5], Failed(1, 0, 10, MARKUP, (10,), {"raw": (2.0,), "averaged": (2.0,)})]
-    study = [*broken, Decided(2, 20, (MARKUP,), {"ranking": [{"fork": 0, "value": 1.6}]}, 0.1)]
+    broken = [*EVENTS[:5], Report(1, 0, 10, (10,), {"raw": (2.0,), "averaged": (2.0,)}, Failure("raised", MARKUP))]
+    study = [*broken, Decided(2, 20, (because("text", text=MARKUP),), {"ranking": [{"fork": 0, "value": 1.6}]}, 0.1)]
     write(tmp_path / "<img src=x onerror=alert(1)>", [*study, Interval(0, None, 20, 100, FIRST.extend(0.1, 100), 2)])
     page = opened(serve(tmp_path))
     page.click(".studies a")

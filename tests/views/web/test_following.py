@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import JournalError
-from paceline.study import Journal
+from paceline.study import Event, Journal
 from paceline.study.events import to_json
 from paceline.study.journal import write_line
+from paceline.study.state import head_of
 from paceline.views.data import read
 from paceline.views.web.followed import Followed
-from paceline.views.web.following import Tail, head_of
+from paceline.views.web.following import Tail, read_head
 from tests.views.web.studies import EVENTS, append, write
 
 
@@ -41,22 +42,26 @@ def test_lines_longer_than_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [line for _, line in Tail(tmp_path / "j").lines()] == [b"a" * 30 + b"\n", b"b\n", b"\n"]
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.event)
-def test_the_front_of_a_line_says_what_the_whole_does(event: object) -> None:
-    line = write_line(7, event)  # type: ignore[arg-type]
-    head, data = head_of(line), to_json(event)  # type: ignore[arg-type]
-    assert head == head_of(b" " + line)  # not as we write it: parsed
-    assert (head.number, head.event) == (7, data["event"])
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_the_front_of_a_line_says_what_the_whole_does(event: Event) -> None:
+    line = write_line(7, event)
+    number, head = read_head(line)
+    assert number == 7
+    assert head == read_head(b" " + line)[1]  # not as we write it: parsed
+    data = to_json(event)
+    assert head.kind == data["event"]
     for name in ("parent", "start"):
         assert getattr(head, name) == data.get(name)
-    if head.event != "decided":
+    if head.kind != "decided":
         assert (head.fork, head.stop) == (data.get("fork"), data.get("stop", data.get("step")))
+    for name, value in head_of(event)._asdict().items():
+        assert value is None or getattr(head, name) == value, "the state must see the same of a line as of an event"
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b'{"v":1,"n":0,"event":"danced"}\n', b'{"n":0}\n'])
 def test_what_is_no_event_says_so(line: bytes) -> None:
     with pytest.raises(JournalError, match=r"no event|unknown event"):
-        head_of(line)
+        read_head(line)
 
 
 def test_a_study_is_the_same_followed_line_by_line_or_read_at_once(tmp_path: Path) -> None:

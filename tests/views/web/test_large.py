@@ -67,9 +67,8 @@ def test_pages_of_forks_and_decisions_reach_the_first(study: Followed) -> None:
 
 
 def test_a_view_as_of_a_decision_ends_there(study: Followed) -> None:
-    event = study.round(4)[0]
     view = study.view(decision=4)
-    assert view.decisions[-1].reasons == event.reasons  # type: ignore[attr-defined]
+    assert view.decisions[-1].reasons == study.state.decided(study.state.decisions[4]).reasons
     assert view.finished is None
     assert max(fork.step for fork in view.forks) == view.decisions[-1].step
 
@@ -77,8 +76,8 @@ def test_a_view_as_of_a_decision_ends_there(study: Followed) -> None:
 def test_little_is_held_and_it_stays_little_as_the_study_grows(study: Followed) -> None:
     summary(study)
     held = study.held
-    assert held < len(study.index.offsets) / 2
-    for decision in range(0, len(study.index.decisions), 3):
+    assert held < study.state.count / 2
+    for decision in range(0, len(study.state.decisions), 3):
         study.view(decision=decision)
     summary(study)
     assert study.held <= 1.2 * held

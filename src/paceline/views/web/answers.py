@@ -6,7 +6,6 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, StudyView
-from paceline.views.explained import explained
 from paceline.views.text import settings_in_words
 from paceline.views.web.followed import Followed
 from paceline.views.words import band_in_words, number, schedule_in_words, share
@@ -114,7 +113,7 @@ def decisions_page(study: Followed, before: int | None) -> dict[str, Any]:
     numbers = study.latest_decisions(end, PAGE_DECISIONS, PAGE_BYTES)
     rows = list[dict[str, Any]]()
     for at in numbers:
-        told = explained(study.state, at)
+        told = study.explained(at)
         rows.append({"at": at, "round": told.round, "step": told.step, "ms": f"{1000 * told.seconds:.3g}"})
         rows[-1]["sentences"] = list(told.sentences)
     return {"rows": rows, "before": numbers[-1] if numbers and numbers[-1] > 0 else None, "count": count}

@@ -7,26 +7,44 @@ and the latest decisions. Nothing is averaged: every number shown was observed.
 
 import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, BinaryIO, overload
 
 from paceline.errors import JournalError
 from paceline.study import Decided, Event, StudyState
 from paceline.study.journal import read_line
 from paceline.views.data import Selection, StudyView, read
+from paceline.views.explained import Explained, explained
 from paceline.views.web.following import Tail, read_head
 
 WHOLE_BYTES, WHOLE_LINES, WHOLE_FORKS = 4_000_000, 4_000, 200  # a study up to here is shown whole
 MOST_FORKS, MOST_REPORTS, MOST_DECISIONS = 120, 1_200, 40  # of a larger one
+MOST_VIEWS = 4  # views in memory, of each study
+GRIDS = ("candidates", "p_fail", "surface")  # large, and drawn for one decision at a time
 
 
 class JournalLines(Sequence[Event | None]):
-    """The events of a journal file, parsed when they are asked for, and kept until `release`."""
+    """The events of a journal file, parsed when they are asked for.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        offsets: the byte at which each line begins.
+        parsed: the events in memory, by number.
+        grids_of: the only decision whose grids are kept, by the number of its event; None keeps those of all.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.offsets = path, array("q")
         self.parsed: dict[int, Event | None] = {}
+        self.grids_of: int | None = None
+        self._used = set[int]()
+        self._file: BinaryIO | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -38,11 +56,45 @@ class JournalLines(Sequence[Event | None]):
     def __getitem__(self, number: int | slice) -> Event | Sequence[Event | None] | None:
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
+        self._used.add(number)
         if number not in self.parsed:
-            with self.path.open("rb") as file:
+            with nullcontext(self._file) if self._file is not None else self.path.open("rb") as file:
                 file.seek(self.offsets[number])
-                self.parsed[number] = read_line(self.path, number, file.readline())
+                event = read_line(self.path, number, file.readline())
+            if isinstance(event, Decided) and self.grids_of not in (None, number):
+                event = replace(event, details={k: v for k, v in event.details.items() if k not in GRIDS})
+            self.parsed[number] = event
         return self.parsed[number]
+
+    @contextmanager
+    def keeping_used(self) -> Generator[None]:
+        """Forget, at the end of the block, the events that were not asked for inside it."""
+        self._used.clear()
+        with self.path.open("rb") as self._file:
+            try:
+                yield
+            finally:
+                self._file = None
+        self.parsed = {number: event for number, event in self.parsed.items() if number in self._used}
+
+    @contextmanager
+    def forgetting_new(self) -> Generator[None]:
+        """Forget, at the end of the block, the events that were parsed inside it."""
+        known = set(self.parsed)
+        with self.path.open("rb") as self._file:
+            try:
+                yield
+            finally:
+                self._file = None
+        self.parsed = {number: event for number, event in self.parsed.items() if number in known}
+
+    def keep_grids_of(self, number: int | None) -> None:
+        """Keep the grids of this decision alone, or of all."""
+        if number != self.grids_of:
+            changed = [*self.parsed] if number is None or self.grids_of is None else [number, self.grids_of]
+            for event in changed:
+                self.parsed.pop(event, None)
+            self.grids_of = number
 
     def release(self) -> None:
         """Forget what can be read again."""
@@ -148,42 +200,52 @@ class Followed:
         with self._lock:
             if self.problem:
                 raise JournalError(self.problem)
-            key = (tuple(forks) if not self.whole else (), decision)
+            key = (() if self.whole else tuple(forks), decision)
             if key not in self._views:
-                self._views[key] = read(self.state, self._selection(forks, decision))
-                if not self.whole:
-                    self._forget_grids()
+                self._views[key] = self._read(forks, decision)
+                while len(self._views) > MOST_VIEWS:
+                    del self._views[next(iter(self._views))]
             return self._views[key]
+
+    def _read(self, forks: Sequence[int], decision: int | None) -> StudyView:
+        if self.whole:
+            self._lines.keep_grids_of(None)
+            return read(self.state, self._selection(forks, decision))
+        decisions = self.state.decisions
+        latest = decisions[-1 if decision is None else decision].event if decisions else 0
+        self._lines.keep_grids_of(latest)
+        is_main = decision is None and not forks  # read again whenever the study grows: its events stay in memory
+        with self._lines.keeping_used() if is_main else self._lines.forgetting_new():
+            return read(self.state, self._selection(forks, decision))
+
+    def explained(self, decision: int) -> Explained:
+        """A decision in English; its events are not kept in memory."""
+        with self._lock, self._lines.forgetting_new():
+            return explained(self.state, decision)
 
     def _selection(self, forks: Sequence[int], decision: int | None) -> Selection:
         """What is shown, and up to which event."""
         end = None if decision is None else self._first_report_after(decision)
         if self.whole:
             return Selection(end=end)
-        named = [] if decision is None else self._named(decision)
+        named = [] if decision is None else self._trained(decision)
         shown = frozenset(self._shown([*forks, *named]))
         return Selection(shown, end, max(MOST_REPORTS // max(len(shown), 1), 3), MOST_DECISIONS)
 
     def _first_report_after(self, decision: int) -> int:
         """The number of the first report after a decision."""
-        made = self.state.decisions[decision].event
-        later = (n for fork in self.state.forks.values() for n in fork.reports if n > made)
-        return min(later, default=self.state.count)
-
-    def _forget_grids(self) -> None:
-        """Decisions of a large study hold grids of megabytes: keep the latest only."""
-        decisions = [decision.event for decision in self.state.decisions]
-        for number in decisions[:-1]:
-            self._lines.parsed.pop(number, None)
+        reports = self.state.report_numbers
+        later = bisect_right(reports, self.state.decisions[decision].event)
+        return reports[later] if later < len(reports) else self.state.count
 
     def _shown(self, asked: Sequence[int]) -> Iterable[int]:
         """The forks of a large study that are shown, with their nearest ancestors as far as there is room."""
         state = self.state
         chosen = dict.fromkeys(asked)
-        for decision in range(max(len(state.decisions) - 2, 0), len(state.decisions)):
-            chosen |= dict.fromkeys(self._named(decision)[: MOST_FORKS // 3])
+        for decision in reversed(state.decisions[-2:]):
+            chosen |= dict.fromkeys(_ranked(state.decided(decision))[: MOST_FORKS // 3])
         recent = sorted(state.forks, reverse=True)
-        running = [number for number in recent if state.forks[number].running]
+        running = [number for number in recent if state.forks[number].alive and state.forks[number].running]
         for number in [*running, *recent]:
             line: int | None = number
             while line is not None and line not in chosen and len(chosen) < MOST_FORKS + len(asked):
@@ -193,13 +255,11 @@ class Followed:
                 break
         return (number for number in chosen if number in state.forks)
 
-    def _named(self, decision: int) -> list[int]:
+    def _trained(self, decision: int) -> list[int]:
         """The forks that a decision ranks, calls best or trains."""
         made = self.state.decisions[decision]
-        event: Decided = self.state.decided(made)
-        rows = [*event.details.get("ranking", []), *event.details.get("best", [])]
-        named = [int(row["fork"]) for row in rows]
-        return [*named, *(self.state.interval(n).fork for n in made.intervals[:MOST_FORKS])][:MOST_FORKS]
+        trained = (self.state.interval(number).fork for number in made.intervals[:MOST_FORKS])
+        return [*_ranked(self.state.decided(made)), *trained][:MOST_FORKS]
 
     def latest_decisions(self, end: int, most: int, size: int) -> range:
         """The decisions before one, latest first: as many as asked for, fewer if they are large."""
@@ -212,3 +272,9 @@ class Followed:
                 break
             first -= 1
         return range(end - 1, first - 1, -1)
+
+
+def _ranked(event: Decided) -> list[int]:
+    """The forks that a decision ranks, or calls best."""
+    rows = [*event.details.get("ranking", []), *event.details.get("best", [])]
+    return [int(row["fork"]) for row in rows]
