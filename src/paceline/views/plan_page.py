@@ -13,9 +13,9 @@ from paceline.views.words import number, schedule_in_words
 
 EQUAL_SHARE = 0.1  # of the width of the band: forecasts that differ by less are called equal
 CAUTION = (
-    "These are forecasts of a law fitted to the runs above. None of these schedules was run. The plan has the best "
-    "forecast of many schedules, so its own forecast is optimistic. It warms up as the recorded runs did. The other "
-    "schedules do not, and the law cannot predict what that changes."
+    "These are forecasts of a law fitted to the runs above. None of these schedules was run. The plan was chosen "
+    "by its forecast, so that forecast is optimistic. It warms up as the recorded runs did. The other schedules do "
+    "not, and the law cannot predict what that changes."
 )
 
 

@@ -7,7 +7,7 @@ from tests.views.studies import STUDY
 
 def test_the_quantiles_of_the_journal_are_marked() -> None:
     figure = calibration(read(STUDY))
-    quantiles = next(trace for trace in figure.data if trace.name == "quantiles in the journal")
+    quantiles = next(trace for trace in figure.data if trace.name == "quantiles")
     assert (list(quantiles.x), list(quantiles.y)) == ([0.05, 0.5, 0.95], [0.0, 0.0, 0.0])
     assert any("0 % of 2 inside" in note.text for note in figure.layout.annotations)
 

@@ -66,7 +66,11 @@ def log_ticks(low: float, high: float, *, crowding: float = 1.0) -> dict[str, An
     multiples = (1, 2, 5) if span < 1.7 else (1, 3) if span < 3.6 else (1,)
     candidates = [multiple * 10.0**power for power in powers for multiple in multiples]
     ticks = [tick for tick in candidates if low * 0.9999 <= tick <= high * 1.0001]
-    return {"tickmode": "array", "tickvals": ticks, "ticktext": [f"{tick:.3g}" for tick in ticks]}
+    return {"tickmode": "array", "tickvals": ticks, "ticktext": [_tick_label(tick) for tick in ticks]}
+
+
+def _tick_label(tick: float) -> str:
+    return f"{tick:,.0f}" if 1e3 <= tick < 1e6 else f"{tick:.3g}"
 
 
 def step_axis() -> dict[str, Any]:

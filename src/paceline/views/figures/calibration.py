@@ -11,7 +11,10 @@ LEVELS = [i / 20 for i in range(21)]
 
 
 def calibration(view: StudyView) -> Figure | None:
-    """The share of observations below each level of their forecast, and the level of each observation over steps."""
+    """The share of observations below each level of their forecast, and the level of each observation over steps.
+
+    Levels between the three quantiles of the journal come from a normal distribution (`views.bands`).
+    """
     results = [check for band in forecast_bands(view) for check in checks(band)]
     summary = coverage(results)
     if summary is None:
@@ -58,7 +61,7 @@ def _add_shares(figure: Figure, results: Sequence[Check], summary: Coverage) -> 
             y=shares,
             mode="lines",
             line={"color": LIGHT.best, "width": 1.6},
-            name="other levels, from a normal distribution",
+            name="other levels",
             hovertemplate=hover,
         ),
         scatter(
@@ -66,7 +69,7 @@ def _add_shares(figure: Figure, results: Sequence[Check], summary: Coverage) -> 
             y=[share for _, share in summary.below],
             mode="markers",
             marker={"size": 10, "color": LIGHT.best},
-            name="quantiles in the journal",
+            name="quantiles",
             hovertemplate=hover,
         ),
     ):

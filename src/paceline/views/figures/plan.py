@@ -23,7 +23,8 @@ def plan_figure(view: PlanView) -> Figure:
     for trace in _forecast_traces(view):
         figure.add_trace(trace, row=1, col=1)
     figure.add_trace(_rate_trace(view), row=2, col=1)
-    set_layout(figure, "", height=620)
+    set_layout(figure, "", height=600)
+    figure.update_layout(margin_t=56)
     _set_axes(figure, view)
     return figure
 
