@@ -1,7 +1,7 @@
-"""Tune a JAX training by ask and tell: a proposal's rates become an optax schedule, a fork is a copy of a pytree.
+"""Tune a JAX training by ask and tell. The rates of an interval become an optax schedule; a state is a pytree.
 
-A small network on scikit-learn's digits, in seconds on a CPU. Arrays in JAX never change, so keeping the state of a
-fork for its clones costs nothing. Nothing here but the lines in `tune` knows of paceline.
+Trains a small network on scikit-learn's digits, in seconds on a CPU. JAX arrays never change, so keeping a state for
+clones needs no copy. Only the function `tune` uses Paceline.
 
     python -m examples.jax_optax
 """
@@ -18,14 +18,14 @@ from sklearn.datasets import load_digits
 
 import paceline
 
-BATCH, VALID, SHARE = 64, 450, 0.15
+BATCH, VALID, AVERAGE_SHARE = 64, 450, 0.15
 
 
 class State(NamedTuple):
-    """All that decides what comes next."""
+    """Everything that decides how a run continues."""
 
     weights: Any
-    average: Any  # of the weights, over the last share of the steps
+    average: Any  # of the weights, over the last AVERAGE_SHARE of the steps
     optimizer: Any
     key: jax.Array
 
@@ -37,7 +37,7 @@ def data() -> tuple[jax.Array, jax.Array]:
 
 
 def optimizer(rates: jax.Array) -> optax.GradientTransformation:
-    """Adam under the optax schedule that looks its rates up."""
+    """Adam with an optax schedule that reads its rates from an array."""
     return optax.adam(lambda count: rates[count])
 
 
@@ -56,43 +56,43 @@ def loss(weights: Any, images: jax.Array, labels: jax.Array) -> jax.Array:
 
 @jax.jit
 def advance(state: State, rates: jax.Array, start: int, stop: int, images: jax.Array, labels: jax.Array) -> State:
-    """Updates number `start` to `stop`, each at its own rate."""
+    """Do updates `start` to `stop`, each at its own rate."""
 
-    def update(step: jax.Array, now: State) -> State:
-        key, draw = jax.random.split(now.key)
+    def update(step: jax.Array, state: State) -> State:
+        key, draw = jax.random.split(state.key)
         rows = jax.random.randint(draw, (BATCH,), VALID, len(labels))
-        gradient = jax.grad(loss)(now.weights, images[rows], labels[rows])
-        updates, inside = optimizer(rates).update(gradient, now.optimizer)
-        weights = optax.apply_updates(now.weights, updates)
-        average = optax.incremental_update(weights, now.average, 1 / (1 + SHARE * step))
-        return State(weights, average, inside, key)
+        gradient = jax.grad(loss)(state.weights, images[rows], labels[rows])
+        updates, optimizer_state = optimizer(rates).update(gradient, state.optimizer)
+        weights = optax.apply_updates(state.weights, updates)
+        average = optax.incremental_update(weights, state.average, 1 / (1 + AVERAGE_SHARE * step))
+        return State(weights, average, optimizer_state, key)
 
     return jax.lax.fori_loop(start, stop, update, state)
 
 
 def tune(tuner: paceline.Tuner, every: int, seed: int = 0) -> tuple[paceline.Schedule, Any]:
-    """Do what the tuner asks for, tell it what came of it; the best schedule and its weights."""
+    """Run the intervals that the tuner asks for; return the best schedule and its weights."""
     images, labels = data()
     states: dict[tuple[int, int], State] = {}
     value = jax.jit(lambda weights: loss(weights, images[:VALID], labels[:VALID]))
-    while (proposals := tuner.ask()) is not None:
-        for p in proposals:
-            origin = (p.fork if p.parent is None else p.parent, p.start)
-            state = states[origin] if p.start else begin(seed)
-            if p.parent is not None:  # a clone sees other batches than its parent
-                state = state._replace(key=jax.random.fold_in(state.key, p.fork))
-            rates = jnp.asarray(p.schedule(np.arange(tuner.goal.steps)), jnp.float32)
-            steps = sorted({*range(p.start + every, p.stop, every), p.stop})
+    while (intervals := tuner.ask()) is not None:
+        for interval in intervals:
+            source = interval.fork if interval.parent is None else interval.parent
+            state = states[source, interval.start] if interval.start else begin(seed)
+            if interval.parent is not None:  # a clone sees other batches than its parent
+                state = state._replace(key=jax.random.fold_in(state.key, interval.fork))
+            rates = jnp.asarray(interval.schedule(np.arange(tuner.goal.steps)), jnp.float32)
+            steps = sorted({*range(interval.start + every, interval.stop, every), interval.stop})
             values: dict[str, list[float]] = {"raw": [], "averaged": []}
-            for start, stop in zip([p.start, *steps], steps, strict=False):
+            for start, stop in zip([interval.start, *steps], steps, strict=False):
                 state = advance(state, rates, start, stop, images, labels)
                 values["raw"].append(float(value(state.weights)))
                 values["averaged"].append(float(value(state.average)))
-            states[p.fork, p.stop] = state
-            tuner.tell(p, steps, values)
-    found = tuner.result
-    best = states[found.fork, int(found.schedule.change_points[-1])]
-    return found.schedule, best.average if found.value_of == "averaged" else best.weights
+            states[interval.fork, interval.stop] = state
+            tuner.tell(interval, steps, values)
+    result = tuner.result
+    best = states[result.fork, int(result.schedule.change_points[-1])]
+    return result.schedule, best.average if result.value_of == "averaged" else best.weights
 
 
 def main() -> None:
