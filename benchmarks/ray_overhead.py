@@ -25,7 +25,7 @@ from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule
 from paceline.problems import Quadratic, QuadraticTraining, digits_training
 from paceline.runner import Report, Task
-from paceline.runner.ray import Ray
+from paceline.runner import Ray
 from paceline.training import load_checkpoint, save_checkpoint
 
 FORKS, COUNTS = 4, (2, 4, 8, 16)

@@ -26,7 +26,7 @@ from benchmarks._cifar import cifar10, resnet
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, TorchTraining, tune
 from paceline.runner import Local, Runner, Task
-from paceline.runner.streams import Streams
+from paceline.runner import Streams
 from paceline.training import DeviceBatches
 
 STEPS, REPEATS = 200, 5

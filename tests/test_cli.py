@@ -18,7 +18,7 @@ import paceline
 from paceline.cli import app
 from paceline.cli.options import Where
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.runner.named import RUNNERS
+from paceline.runner import RUNNERS
 from paceline.study import Interval, Journal, Study, read_journal
 from paceline.study.events import Finished, Observed
 from paceline.tuner import tune

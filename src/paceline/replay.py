@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from paceline.errors import TrainingError
-from paceline.runner.local import build
+from paceline.runner import build
 from paceline.traces import Schedule
 from paceline.training import values_by_weights
 from paceline.views.data import StudyView

@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Runner
-from paceline.runner.ray import Ray
+from paceline.runner import Ray
 from paceline.study import Dropped, Finished, Interval, read_journal
 from paceline.tuner import Result, tune, tune_tasks
 from tests.quick_families import QUICK as QUICK_FAMILY
@@ -301,7 +301,7 @@ def test_a_machine_that_can_never_hold_a_fork_is_said_at_once() -> None:
 from functools import partial
 from paceline import InputError, tune
 from paceline.problems import digits_training
-from paceline.runner.ray import Ray
+from paceline.runner import Ray
 try:
     tune(digits_training, steps=200, lr=(0.01, 1.5), runner=partial(Ray, address="local", gpus=9999))
 except InputError as error:

@@ -13,7 +13,7 @@ from torch import nn
 import paceline
 from paceline.errors import InputError, TrainingError
 from paceline.problems.digits import digits_training
-from paceline.runner.streams import Streams
+from paceline.runner import Streams
 from paceline.study import Decided, Study
 from paceline.training import DeviceBatches, TorchTraining
 from tests.training.example_trainings import CountingOptimizer, device_digits

@@ -12,8 +12,8 @@ from torch import nn
 import paceline
 from paceline.errors import TrainingError
 from paceline.runner import Task
-from paceline.runner.local import Local
-from paceline.runner.streams import Streams
+from paceline.runner import Local
+from paceline.runner import Streams
 from paceline.training import DeviceBatches, TorchTraining, load_checkpoint, save_checkpoint
 from tests.runner.test_streams import tuned
 from tests.training.example_trainings import CountingOptimizer, device_digits

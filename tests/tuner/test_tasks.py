@@ -11,7 +11,7 @@ import pytest
 
 from paceline import Study, tune_tasks
 from paceline.errors import InputError, TrainingError
-from paceline.runner.streams import Streams
+from paceline.runner import Streams
 from paceline.settings import FamilySettings
 from paceline.study import Finished, because
 from tests.quick_families import BOUNDS, NOISES, QUICK, STEPS, TASKS, Diverging, tune_quickly

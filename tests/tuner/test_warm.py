@@ -9,7 +9,7 @@ import pytest
 
 from paceline import Study, tune_tasks, warm_start
 from paceline.errors import InputError
-from paceline.runner.streams import Streams
+from paceline.runner import Streams
 from paceline.study import Created, Decided, Interval, Report, read_journal, read_known
 from paceline.training import load_checkpoint
 from paceline.tuner import Result

@@ -1,8 +1,37 @@
-"""Doing it, all forks: runners take tasks and give back reports."""
+"""Running all forks of a study: a runner trains intervals and returns reports.
+
+`Streams` and `Ray` are imported only when they are used: Ray is optional, and slow to import.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from paceline.runner.base import Factories, Runner
-from paceline.runner.local import Local
-from paceline.runner.named import make_runner, with_settings
+from paceline.runner.local import Local, build, load_into
+from paceline.runner.named import RUNNERS, make_runner, with_settings
 from paceline.runner.stopwatch import Stopwatch
 
-__all__ = ["Factories", "Local", "Runner", "Stopwatch", "make_runner", "with_settings"]
+if TYPE_CHECKING:
+    from paceline.runner.ray import Ray as Ray
+    from paceline.runner.streams import Streams as Streams
+
+_LAZY = {"Ray": "ray", "Streams": "streams"}
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    *_LAZY,
+    "RUNNERS",
+    "Factories",
+    "Local",
+    "Runner",
+    "Stopwatch",
+    "build",
+    "load_into",
+    "make_runner",
+    "with_settings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'paceline.runner' has no attribute {name!r}")
+    return getattr(import_module(f"paceline.runner.{_LAZY[name]}"), name)
