@@ -24,8 +24,8 @@ import torch
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule
 from paceline.problems import Quadratic, QuadraticTraining, digits_training
-from paceline.runner import Report, Task
 from paceline.runner import Ray
+from paceline.study import Checkpoints, Interval, Report
 from paceline.training import load_checkpoint, save_checkpoint
 
 FORKS, COUNTS = 4, (2, 4, 8, 16)
@@ -36,7 +36,7 @@ def digits() -> object:
 
 
 class Clocked(QuadraticTraining):
-    """Yields the time at which it was told to train."""
+    """Yields the time at which its interval began."""
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator:
         began = time.time()
@@ -48,38 +48,36 @@ def clocked() -> Clocked:
     return Clocked(Quadratic(dims=20), every=1)
 
 
-def tasks(folder: Path, forks: int, start: int, stop: int) -> list[Task]:
-    """An interval of each fork; those of the first begin from the untrained state."""
+def intervals(forks: int, start: int, stop: int) -> list[Interval]:
+    """An interval of each fork."""
     schedule = Schedule.constant(1e-3, stop)
-    origins = [folder / f"{fork if start else 0}-{start}.pt" for fork in range(forks)]
-    targets = [folder / f"{fork}-{stop}.pt" for fork in range(forks)]
-    pairs = enumerate(zip(origins, targets, strict=True))
-    return [Task(fork, origin, target, stop, schedule, None, start) for fork, (origin, target) in pairs]
+    return [Interval(fork, None, start, stop, schedule, start + 1) for fork in range(forks)]
 
 
 class OnRay:
     """Forks on a cluster on this machine."""
 
     def __init__(self, make: Callable[[], object], forks: int, folder: Path) -> None:
-        self.runner, self.forks, self.folder = Ray(make, cpus=2 / forks, gpus=0, address="local"), forks, folder
-        self.runner.prepare(folder / "0-0.pt")
+        self.runner, self.forks = Ray(make, cpus=2 / forks, gpus=0, address="local"), forks
+        self.runner.attach(Checkpoints(folder), 0)
+        self.runner.prepare()
         self.run(0, 1)  # until all workers are there
         while self.runner.workers < forks:
             time.sleep(0.1)
             self.run(0, 1)
 
     def run(self, start: int, stop: int) -> list[Report]:
-        reports = list(self.runner.run(tasks(self.folder, self.forks, start, stop)))
+        reports = list(self.runner.run(intervals(self.forks, start, stop)))
         assert not [report.failure for report in reports if report.failure]
         return reports
 
 
 def plain(folder: Path, fork: int, pipe: Connection) -> None:
-    """One plain process: trains from a checkpoint to another whenever it is told to."""
+    """One plain process: trains from one checkpoint to the next for every message."""
     torch.set_num_threads(1)
     training = digits_training(every=20)
-    while (said := pipe.recv()) is not None:
-        origin, stop, schedule = said
+    while (message := pipe.recv()) is not None:
+        origin, stop, schedule = message
         training.load_state_dict(load_checkpoint(origin))
         for _ in training.advance(schedule, stop):
             pass
@@ -96,15 +94,16 @@ class Plain:
         self.pipes, self.processes = list[Connection](), list[multiprocessing.process.BaseProcess]()
         save_checkpoint(digits_training(every=20).state_dict(), folder / "0-0.pt")
         for fork in range(FORKS):
-            mine, theirs = context.Pipe()
-            self.pipes.append(mine)
-            self.processes.append(context.Process(target=plain, args=(folder, fork, theirs)))
+            own_end, process_end = context.Pipe()
+            self.pipes.append(own_end)
+            self.processes.append(context.Process(target=plain, args=(folder, fork, process_end)))
             self.processes[-1].start()
         self.run(0, 1)
 
     def run(self, start: int, stop: int) -> None:
-        for pipe, task in zip(self.pipes, tasks(self.folder, FORKS, start, stop), strict=True):
-            pipe.send((task.origin, stop, task.schedule))
+        checkpoints = Checkpoints(self.folder)
+        for pipe, interval in zip(self.pipes, intervals(FORKS, start, stop), strict=True):
+            pipe.send((checkpoints.origin(interval), stop, interval.schedule))
         assert [pipe.recv() for pipe in self.pipes] == [stop] * FORKS
 
     def close(self) -> None:
@@ -136,7 +135,7 @@ def pause(folder: Path, forks: int, rounds: int) -> float:
     on_ray, pauses = OnRay(clocked, forks, folder), list[float]()
     for step in range(1, rounds + 3):
         ended = time.time()
-        on_ray.runner.keep_only({folder / f"{fork}-{step}.pt" for fork in range(forks)} | {folder / "0-0.pt"}, folder)
+        on_ray.runner.keep_only({folder / f"{fork}-{step}.pt" for fork in range(forks)} | {folder / "0-0.pt"})
         reports = on_ray.run(step, step + 1)
         pauses.append(min(report.values["raw"][0] for report in reports) - ended)
     on_ray.runner.close()

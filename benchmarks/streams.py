@@ -25,8 +25,8 @@ from torch import nn
 from benchmarks._cifar import cifar10, resnet
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, TorchTraining, tune
-from paceline.runner import Local, Runner, Task
-from paceline.runner import Streams
+from paceline.runner import Local, Runner, Streams
+from paceline.study import Checkpoints, Interval
 from paceline.training import DeviceBatches
 
 STEPS, REPEATS = 200, 5
@@ -66,18 +66,15 @@ def random_images() -> tuple[torch.Tensor, torch.Tensor]:
 
 def per_step(runner: Runner, forks: int, folder: Path) -> float:
     """Milliseconds that one step of all forks takes; the median of several intervals."""
-    start = folder / "start.pt"
-    runner.prepare(start)
+    runner.attach(Checkpoints(folder), 0)
+    runner.prepare()
     times, schedule = [], Schedule.constant(0.05, steps=STEPS * (REPEATS + 1))
-    origins = [start] * forks
     for i in range(REPEATS + 1):
-        stop, targets = (i + 1) * STEPS, [folder / f"{fork}-{i}.pt" for fork in range(forks)]
         before = runner.stopwatch.seconds.get("training", 0.0)
-        tasks = [Task(f, origins[f], targets[f], stop, schedule, None) for f in range(forks)]
-        failures = [report.failure for report in runner.run(tasks)]
+        intervals = [Interval(fork, None, i * STEPS, (i + 1) * STEPS, schedule, i + 1) for fork in range(forks)]
+        failures = [report.failure for report in runner.run(intervals)]
         assert not any(failures), failures
         times.append(1000 * (runner.stopwatch.seconds["training"] - before) / STEPS)
-        origins = targets
     return statistics.median(times[1:])
 
 

@@ -68,7 +68,11 @@ class Rank:
 
     def state(self) -> dict[str, Any]:
         parts = {"model": self.model, "average": self.average, "optimizer": self.optimizer}
-        return {"steps_done": self.steps_done, "seed": self.seed, **{name: part.state_dict() for name, part in parts.items()}}
+        return {
+            "steps_done": self.steps_done,
+            "seed": self.seed,
+            **{name: part.state_dict() for name, part in parts.items()},
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         self.steps_done, self.seed = state["steps_done"], state["seed"]

@@ -18,8 +18,7 @@ import torch
 from ray.cluster_utils import Cluster
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner import Runner
-from paceline.runner import Ray
+from paceline.runner import Ray, Runner
 from paceline.study import Dropped, Finished, Interval, read_journal
 from paceline.tuner import Result, tune, tune_tasks
 from tests.quick_families import QUICK as QUICK_FAMILY

@@ -1,4 +1,4 @@
-"""The runner on a real GPU: forks side by side see what forks in turn see, whatever the optimiser."""
+"""The runner on a real GPU: forks side by side observe what forks in turn observe, with any optimiser."""
 
 import warnings
 from functools import partial
@@ -11,11 +11,10 @@ from torch import nn
 
 import paceline
 from paceline.errors import TrainingError
-from paceline.runner import Task
-from paceline.runner import Local
-from paceline.runner import Streams
+from paceline.runner import Local, Streams
+from paceline.study import Checkpoints, Interval
 from paceline.training import DeviceBatches, TorchTraining, load_checkpoint, save_checkpoint
-from tests.runner.test_streams import tuned
+from tests.runner.streams.test_runner import tuned
 from tests.training.example_trainings import CountingOptimizer, device_digits
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -57,20 +56,20 @@ def factory(optimiser, **settings) -> TorchTraining:
 
 
 def trace(runner, folder: Path, steps: int = 60, forks: int = 3) -> dict[str, np.ndarray]:
-    """What forks at several rates see in two intervals, cloned in between."""
-    start, seen = folder / "0-0.pt", dict[str, list]()
-    runner.prepare(start)
+    """What forks at several rates observe in two intervals, one of them cloned in between."""
+    values = dict[str, list]()
+    runner.attach(Checkpoints(folder), 0)
+    runner.prepare()
     schedules = [paceline.Schedule.of("linear", rate, steps) for rate in np.geomspace(1e-3, 1e-2, forks)]
-    first = [Task(f, start, folder / f"{f}-a.pt", steps // 2, schedules[f], None) for f in range(forks)]
-    second = [Task(0, folder / "0-a.pt", folder / "0-b.pt", steps, schedules[0], None)]
-    second += [Task(9, folder / "0-a.pt", folder / "9-b.pt", steps, schedules[2], 77)]
-    for tasks in (first, second):
-        for report in sorted(runner.run(tasks), key=lambda report: report.fork):
-            assert not report.failure
-            for of, column in report.values.items():
-                seen.setdefault(of, []).extend(column)
+    first = [Interval(fork, None, 0, steps // 2, schedules[fork], 1) for fork in range(forks)]
+    second = [Interval(0, None, steps // 2, steps, schedules[0], 2), Interval(9, 0, steps // 2, steps, schedules[2], 2)]
+    for intervals in (first, second):
+        for report in sorted(runner.run(intervals), key=lambda report: report.fork):
+            assert report.failure is None
+            for weights, column in report.values.items():
+                values.setdefault(weights, []).extend(column)
     runner.close()
-    return {of: np.array(column) for of, column in seen.items()}
+    return {weights: np.array(column) for weights, column in values.items()}
 
 
 @pytest.mark.parametrize(("kind", "form", "optimiser"), CASES, ids=[f"{k}-{f}" for k, f, _ in CASES])
@@ -126,7 +125,9 @@ def test_less_plain_trainings_see_what_they_see_in_turn(tmp_path: Path, name: st
 @pytest.mark.parametrize("name", ["tensor", "none"])
 def test_a_whole_study_is_the_same_and_goes_on_anywhere(tmp_path: Path, name: str) -> None:
     maker = partial(factory, torch.optim.Adam, evaluate=name)
-    turn, side = tuned(maker, "local", tmp_path / "turn"), tuned(maker, "streams", tmp_path / "side")
+    turn, side = (
+        tuned(maker, runner, tmp_path / name, steps=200) for runner, name in (("local", "turn"), ("streams", "side"))
+    )
     assert turn.schedule == side.schedule
     assert turn.value == pytest.approx(side.value, rel=1e-2)
     on_the_host = device_digits(evaluate=name)
