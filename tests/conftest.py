@@ -28,7 +28,7 @@ def rng() -> np.random.Generator:
 LONGEST = (
     "test_drive.py",
     "test_ray.py",
-    "test_streams.py",
+    "test_runner.py",
     "test_faults.py",
     "test_kill.py",
     "test_ray_tune.py",
