@@ -34,14 +34,14 @@ from pathlib import Path
 from paceline import tune
 from paceline.errors import PacelineError
 from paceline.problems import digits_training
-from paceline.study import Decided, Report
+from paceline.study import Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]
 
 def fill_the_disk(event):
     if what == "checkpoint" and isinstance(event, Report) and event.fork == 3:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-    if what == "journal" and isinstance(event, Decided) and event.round == 3:  # ten bytes of the next line still fit
+    if what == "journal" and isinstance(event, Report) and event.fork == 7:  # ten bytes of the next line still fit
         size = (folder / "journal.jsonl").stat().st_size
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
 

@@ -56,7 +56,8 @@ def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:
     settings = _without_former(settings)
     if not isinstance(settings.get("strategy"), dict):
         return settings
-    strategy: dict[str, Any] = {RENAMED_SETTINGS.get(name, name): value for name, value in settings["strategy"].items()}
+    given = cast("dict[str, Any]", settings["strategy"])
+    strategy = {RENAMED_SETTINGS.get(name, name): value for name, value in given.items()}
     match strategy.get("strategy"):
         case "multitask":
             strategy = upgrade_family(strategy)

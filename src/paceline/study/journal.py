@@ -105,20 +105,21 @@ class Journal:
             self._lock.release()
             raise
 
-    def append(self, event: Event) -> None:
-        """Write an event and wait until it is on disk."""
-        line = memoryview(write_line(self.lines, event))
+    def append(self, *events: Event) -> None:
+        """Write events and wait until they are on disk."""
+        lines = [write_line(self.lines + i, event) for i, event in enumerate(events)]
+        rest = memoryview(b"".join(lines))
         try:
-            while line:
-                line = line[self._file.write(line) :]
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise JournalError(
                 f"{self.path} could not be written ({error.strerror or error}): "
                 "free disk space and start the study again, it goes on from the last whole line"
             ) from error
-        self.events.append(event)
-        self.lines += 1
+        self.events += events
+        self.lines += len(events)
 
     def close(self) -> None:
         """Release the file and the lock."""

@@ -30,13 +30,13 @@ def head_of(event: Event) -> Head:
     """The head of an event."""
     match event:
         case Interval():
-            return Head(event.kind, event.fork, event.parent, event.start, event.stop)
+            return Head(event.name, event.fork, event.parent, event.start, event.stop)
         case Report():
             return Head(event.kind, event.fork, None, event.start, event.stop)
         case Dropped():
-            return Head(event.kind, event.fork)
+            return Head(event.name, event.fork)
         case _:
-            return Head(event.kind)
+            return Head(event.name)
 
 
 @dataclass(slots=True)
@@ -52,6 +52,7 @@ class ForkState:
         reports: numbers of its `Report` events; one fewer while an interval is running.
         failed: whether its last report is a failure.
         dropped: number of its `Dropped` event.
+        version: how many events it has; changes whenever the fork does.
     """
 
     id: int
@@ -62,6 +63,7 @@ class ForkState:
     reports: list[int] = field(default_factory=list[int])
     failed: bool = False
     dropped: int | None = None
+    version: int = 0
 
     @property
     def running(self) -> bool:
@@ -72,11 +74,6 @@ class ForkState:
     def alive(self) -> bool:
         """Whether it may go on."""
         return self.dropped is None and not self.failed
-
-    @property
-    def version(self) -> tuple[int, int, bool]:
-        """Changes whenever the fork does."""
-        return len(self.intervals), len(self.reports), self.dropped is not None
 
 
 @dataclass(slots=True)
@@ -150,6 +147,7 @@ class StudyState:
                     fork = ForkState(_given(head, "fork"), head.parent, _given(head, "start"), _given(head, "start"))
                     self.forks[fork.id] = fork
                 fork.intervals.append(number)
+                fork.version += 1
                 if self.decisions:
                     self.decisions[-1].intervals.append(number)
             case "observed" | "failed":
@@ -158,10 +156,13 @@ class StudyState:
                     raise KeyError(f"fork {fork.id} has no open interval")
                 fork.reports.append(number)
                 self.report_numbers.append(number)
+                fork.version += 1
                 fork.step, fork.failed = _given(head, "stop"), head.kind == "failed"
                 self.done_steps += fork.step - _given(head, "start")
             case "dropped":
-                self.forks[_given(head, "fork")].dropped = number
+                fork = self.forks[_given(head, "fork")]
+                fork.dropped = number
+                fork.version += 1
                 if self.decisions:
                     self.decisions[-1].dropped.append(_given(head, "fork"))
             case "finished":
@@ -231,6 +232,12 @@ class StudyState:
     def decided(self, decision: DecisionState) -> Decided:
         """The event of a decision."""
         return self._event(decision.event, Decided)
+
+    @property
+    def round(self) -> int:
+        """The number of the latest decision that proposed an interval; 0 before the first."""
+        numbers = next((decision.intervals for decision in reversed(self.decisions) if decision.intervals), None)
+        return 0 if numbers is None else self.interval(numbers[0]).round
 
     @property
     def latest_decision(self) -> Decided | None:

@@ -29,17 +29,15 @@ class HistoryView:
         self.goal = goal
         self._traces = ForkTraces(goal.objective, goal.objective.weights)
         self._raw = ForkTraces(goal.objective, "raw")
-        self._forks: dict[int, tuple[tuple[int, int, bool], Fork]] = {}
+        self._forks: dict[int, tuple[int, Fork]] = {}
 
     def of(self, state: StudyState) -> History:
         """The history of a study in this state."""
         for number, fork in state.forks.items():
-            version, _ = self._forks.get(number, (None, None))
-            if version != fork.version:
+            if number not in self._forks or self._forks[number][0] != fork.version:
                 self._forks[number] = fork.version, self._build(state, fork)
         forks = tuple(fork for _, (_, fork) in sorted(self._forks.items()))
-        newest = max((state.latest_interval(fork).round for fork in state.forks.values()), default=0)
-        return History(self.goal, forks, newest)
+        return History(self.goal, forks, state.round)
 
     def _build(self, state: StudyState, fork: ForkState) -> Fork:
         latest, reports = state.latest_interval(fork), state.reports(fork)

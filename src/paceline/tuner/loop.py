@@ -210,18 +210,19 @@ class Tuner:
         step = decision.intervals[0].start if decision.intervals else self.goal.steps
         details = {**decision.details, "proposals": len(decision.intervals)}
         reasons = tuple(map(as_reason, decision.reasons))
-        self._record(Decided(history.round + 1, step, reasons, details, lap.seconds))
-        for event in consequences(history, decision, step):
-            self._record(event)
+        decided = Decided(history.round + 1, step, reasons, details, lap.seconds)
+        self._record(decided, *consequences(history, decision, step))
 
-    def _record(self, event: Event) -> None:
-        """Write an event down before anything follows from it."""
+    def _record(self, *events: Event) -> None:
+        """Write events to the journal before anything follows from them."""
         if self._journal is not None:
             with self.stopwatch.on("journal"):
-                self._journal.append(event)
-        self._state.append(event)
+                self._journal.append(*events)
+        for event in events:
+            self._state.append(event)
         if self._on_event is not None:
-            self._on_event(event)
+            for event in events:
+                self._on_event(event)
 
     # the journal
 
@@ -251,8 +252,7 @@ class Tuner:
             missing = again[len(after) :]
         for event in after:
             self._state.append(event)
-        for event in missing:
-            self._record(event)
+        self._record(*missing)
 
     def _opened(self, folder: Path) -> Journal:
         journal = Journal(folder)
