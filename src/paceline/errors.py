@@ -13,6 +13,10 @@ class InputError(PacelineError, ValueError):
     """An argument that cannot be used: the message says what to pass instead."""
 
 
+class OtherSettingsError(InputError):
+    """A study that was begun with other settings: the message says which."""
+
+
 class FitError(PacelineError, RuntimeError):
     """A model that could not be fitted to otherwise well-formed traces."""
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from paceline.factory import load_tasks
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.study import Study
+from tests.cli.command_line import INTERRUPTED, call, refused, shell, tuned
 from tests.quick_families import Diverging
-from tests.test_cli import INTERRUPTED, call, refused, shell, tuned
 
 COMMON = ["--steps", "60", "--lr", "0.01", "1.5", "--intervals", "2"]
 TASKS = {
@@ -30,13 +29,6 @@ def made() -> dict:
 
 def broken() -> dict:
     raise KeyError("no data")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    return tmp_path
 
 
 def family(*more: str, name: str = "TASKS", budget: int = 2):
@@ -98,7 +90,7 @@ def test_a_family_is_shown_exported_and_replayed(folder: Path) -> None:
     refused(call("export", "study", "--task", "x"), "expected --task with one of calm, two words, got 'x'")
     replay = call("replay", "study", "tests.cli.test_tasks:TASKS.get", "--task", "x")
     refused(replay, "expected --task with one of calm")
-    data = json.loads(call("replay", "study", "tests.test_cli:quadratic", "--task", "calm", "--json").stdout)
+    data = json.loads(call("replay", "study", "tests.cli.command_line:quadratic", "--task", "calm", "--json").stdout)
     assert data["study"]["fork"] == study.best["calm"].fork
     assert data["replay"]["steps"][-1] == 60
 
@@ -109,7 +101,7 @@ def test_a_family_that_is_not_over_offers_its_best_runs(folder: Path) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:5]))
     task = Study.open("study").tasks[Study.open("study").intervals[0].task]
-    assert "not over: 1 of 2 runs made; best so far: '" in call("show", "study").stdout
+    assert "not over: 1 of 2 runs are done; best so far: '" in call("show", "study").stdout
     done = call("export", "study", "--task", task)
     assert done.stderr.startswith(f"note: study is not over: this is the schedule of the best run of task '{task}'")
     other = next(name for name in TASKS if name != task)

@@ -28,7 +28,7 @@ from paceline.cli.options import (
 )
 from paceline.cli.reading import done, say_how_to_continue
 from paceline.cli.settings_options import settings_arguments, settings_values, with_settings_options
-from paceline.errors import InputError
+from paceline.errors import InputError, OtherSettingsError
 from paceline.settings import FamilySettings
 
 KnownRuns = Annotated[
@@ -118,17 +118,15 @@ def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str,
     try:
         with watcher(console, read_journal(folder / "journal.jsonl")) as view:
             tune_tasks(factories, study=folder, on_event=view.on_event, on_step=view.on_step, **asked)
-    except InputError as error:
+    except OtherSettingsError as error:
         raise _with_command(error, folder) from error
     except KeyboardInterrupt:
         say_how_to_continue(folder)
         raise typer.Exit(130) from None
 
 
-def _with_command(error: InputError, folder: Path) -> InputError:
-    """An error about other settings, with the command line that the study was made with."""
-    if "other settings" not in str(error):
-        return error
+def _with_command(error: OtherSettingsError, folder: Path) -> InputError:
+    """The error, with the command line that the study was made with."""
     from paceline.study import Study
 
     asked = Study.open(folder).settings

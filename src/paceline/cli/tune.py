@@ -29,7 +29,7 @@ from paceline.cli.options import (
     Where,
 )
 from paceline.cli.reading import done, say_how_to_continue
-from paceline.errors import InputError
+from paceline.errors import InputError, OtherSettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,7 +121,7 @@ def _run(
                 on_event=view.on_event,
                 on_step=view.on_step,
             ).seconds
-    except InputError as error:
+    except OtherSettingsError as error:
         raise _with_settings(error, folder) from error
     except KeyboardInterrupt:
         say_how_to_continue(folder)
@@ -139,10 +139,8 @@ def _strategy(preset: Preset, cost: float | None) -> "Strategy":
     return Dynamic.greedy(forks=forks)
 
 
-def _with_settings(error: InputError, folder: Path) -> InputError:
-    """Where a study was made with other settings, say which."""
-    if "other settings" not in str(error):
-        return error
+def _with_settings(error: OtherSettingsError, folder: Path) -> InputError:
+    """The error, with the settings that the study was made with."""
     from paceline.study import Study
 
     s = Study.open(folder).settings

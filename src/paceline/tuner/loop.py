@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import InputError, JournalError
+from paceline.errors import InputError, JournalError, OtherSettingsError
 from paceline.runner import Stopwatch
 from paceline.strategy import Goal, History, MultiTask, NewTask, Strategy, horizon
 from paceline.study import (
@@ -278,7 +278,7 @@ class Tuner:
             short = [key for key in changed if isinstance(mine.get(key), int | float | str | list)]
             there, here = (", ".join(f"{key} {values.get(key)}" for key in short) for values in (known, mine))
             which = f", {there} and not {here}," if short else ""
-            raise InputError(
+            raise OtherSettingsError(
                 f"{folder} is a study with other settings ({', '.join(changed)}): "
                 f"pass the same ones to continue it{which} or choose another folder"
             )
