@@ -1,17 +1,15 @@
-"""Tables of the CIFAR-10 experiment, from what is kept of its studies."""
+"""Tables of the CIFAR-10 experiment."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from math import comb
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks._report import result, table
+from experiments._cifar_results import StudyRow
 from experiments._cifar_studies import FIXED
-from paceline.study import Study
 from paceline.traces import Schedule
 
 MEASURES = ("training loss", "validation loss", "validation error", "test accuracy")
@@ -19,66 +17,50 @@ SIGN = {"training loss": 1, "validation loss": 1, "validation error": 1, "test a
 
 
 class End(NamedTuple):
-    """What one run under a fixed schedule, or the winner of a study, is worth at its end.
+    """The final measures of a run under a fixed schedule, or of the winner of a study.
 
-    `of` says which weights were chosen, the raw or the averaged ones: by a study on the trace that it follows, of a
-    fixed schedule those with fewer errors on validation.
+    `weights` says which weights were chosen, raw or averaged: by a study on the trace that it follows, for a fixed
+    schedule those with fewer errors on validation.
     """
 
     method: str
     seed: int
     cost: float
-    of: str
+    weights: str
     values: dict[str, dict[str, float]]
 
-    def value(self, measure: str, of: str = "raw") -> float:
+    def value(self, measure: str, weights: str = "raw") -> float:
         """A measure of the raw, of the averaged or of the chosen weights."""
-        return self.values[self.of if of == "chosen" else of][measure]
-
-
-class Kept(NamedTuple):
-    """A study that is kept: its row, and where its journal is."""
-
-    row: dict[str, Any]
-    folder: Path
-
-    @property
-    def study(self) -> Study:
-        """Its journal."""
-        return Study.open(self.folder)
-
-
-def kept(results: Path, depth: int) -> list[Kept]:
-    """All studies of a network."""
-    paths = sorted((results / f"resnet{depth}").glob("*/row.json"))
-    return [Kept(json.loads(path.read_text()), path.parent) for path in paths]
+        return self.values[self.weights if weights == "chosen" else weights][measure]
 
 
 def name_of(schedule: Schedule) -> str:
-    """A fixed schedule in words."""
+    """The name of a fixed schedule."""
     settings = schedule.base.to_json()
     factor = f" x{settings['final'] ** 0.1:.2g}" if settings["name"] == "exponential" else ""
     return f"{settings['name'].replace('_', '-')} {schedule.multipliers[-1]:.3g}{factor}"
 
 
-def ends(studies: Iterable[Kept]) -> list[End]:
-    """Every fixed schedule, and the winner of every other study."""
-    found = []
-    for row, folder in studies:
+def ends(studies: Iterable[StudyRow]) -> list[End]:
+    """Every run under a fixed schedule, and the winner of every other study."""
+    ends = []
+    for study in studies:
+        row = study.row
         if row["method"] in FIXED:
-            names = {p.fork: name_of(p.schedule) for p in Study.open(folder).intervals}
+            names = {interval.fork: name_of(interval.schedule) for interval in study.study.intervals}
             for fork, values in row["ends"].items():
-                of = min(("raw", "averaged"), key=lambda of: values[of]["validation error"])
-                found.append(End(names[int(fork)], row["seed"], 1.0, of, values))
+                weights = min(("raw", "averaged"), key=lambda weights: values[weights]["validation error"])
+                ends.append(End(names[int(fork)], row["seed"], 1.0, weights, values))
         else:
-            found.append(End(row["method"], row["seed"], row["cost"], row["of"], row["ends"][str(row["winner"])]))
-    return found
+            values = row["ends"][str(row["winner"])]
+            ends.append(End(row["method"], row["seed"], row["cost"], row["weights"], values))
+    return ends
 
 
-def grouped(found: list[End]) -> dict[str, dict[int, End]]:
+def grouped(ends: list[End]) -> dict[str, dict[int, End]]:
     """By method, then by seed."""
     groups = defaultdict[str, dict[int, End]](dict)
-    for end in found:
+    for end in ends:
         groups[end.method][end.seed] = end
     return dict(groups)
 
@@ -88,30 +70,31 @@ def is_fixed(seeds: dict[int, End]) -> bool:
     return next(iter(seeds.values())).cost == 1.0
 
 
-def mean(seeds: dict[int, End], measure: str, of: str = "raw") -> float:
+def mean(seeds: dict[int, End], measure: str, weights: str = "raw") -> float:
     """Over seeds."""
-    return float(np.mean([end.value(measure, of) for end in seeds.values()]))
+    return float(np.mean([end.value(measure, weights) for end in seeds.values()]))
 
 
-def best_fixed(groups: dict[str, dict[int, End]], measure: str, of: str = "raw") -> str:
+def best_fixed(groups: dict[str, dict[int, End]], measure: str, weights: str = "raw") -> str:
     """The fixed schedule that is best by a measure."""
     names = [name for name, seeds in groups.items() if is_fixed(seeds)]
-    return min(names, key=lambda name: SIGN[measure] * mean(groups[name], measure, of))
+    return min(names, key=lambda name: SIGN[measure] * mean(groups[name], measure, weights))
 
 
-def paired(groups: dict[str, dict[int, End]], one: str, other: str, measure: str, of: str) -> np.ndarray:
+def paired(groups: dict[str, dict[int, End]], one: str, other: str, measure: str, weights: str) -> np.ndarray:
     """Differences on the seeds that both have."""
     seeds = sorted(set(groups[one]) & set(groups[other]))
-    return np.array([groups[one][s].value(measure, of) - groups[other][s].value(measure, of) for s in seeds])
+    return np.array([groups[one][s].value(measure, weights) - groups[other][s].value(measure, weights) for s in seeds])
 
 
 def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> float:
-    """Runs of a random choice of the fixed schedules, the best on validation kept, that reach a test accuracy.
+    """How many fixed schedules, drawn at random, reach a test accuracy if the best of them on validation is taken.
 
-    Of each schedule the weights that were chosen count.
+    Of each schedule the chosen weights count. With n schedules ranked r = 1..n on validation,
 
-    E[accuracy of the best of k] = sum_r C(n - r, k - 1) / C(n, k) accuracy_r, with schedules ranked r = 1..n on
-    validation; not a number where not even all of them reach it.
+    E[accuracy of the best of k] = sum_r C(n - r, k - 1) / C(n, k) accuracy_r.
+
+    The result is NaN if not even all n reach it.
     """
     runs = [seeds[seed] for seeds in groups.values() if is_fixed(seeds)]
     ranked = sorted(runs, key=lambda end: end.value("validation error", "chosen"))
@@ -124,27 +107,27 @@ def grid_cost(groups: dict[str, dict[int, End]], accuracy: float, seed: int) -> 
 
 
 def standard_error(values: np.ndarray) -> float | None:
-    """Of their mean, where there are several."""
+    """The standard error of the mean; None for a single value."""
     return float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
 
 
 def with_spread(values: list[float], scale: float, digits: int) -> str:
-    """Mean, and the standard error where there are several."""
+    """The mean, with its standard error if there are several values."""
     scaled = scale * np.array(values)
     error = standard_error(scaled)
     return f"{scaled.mean():.{digits}f}" + ("" if error is None else f" +- {error:.{digits}f}")
 
 
 def print_ends(groups: dict[str, dict[int, End]]) -> None:
-    """All methods, best on the test set first; raw / averaged weights."""
+    """Print all methods, best on the test set first; raw / averaged weights."""
     lines = []
     for name, seeds in sorted(groups.items(), key=lambda item: -mean(item[1], "test accuracy")):
         cells = []
         for measure in MEASURES:
             scale, digits = (100, 2) if measure in ("validation error", "test accuracy") else (1, 4)
             texts = [
-                with_spread([end.value(measure, of) for end in seeds.values()], scale, digits)
-                for of in ("raw", "averaged")
+                with_spread([end.value(measure, weights) for end in seeds.values()], scale, digits)
+                for weights in ("raw", "averaged")
             ]
             cells.append(" / ".join(texts))
         cost = np.mean([end.cost for end in seeds.values()])
@@ -153,7 +136,7 @@ def print_ends(groups: dict[str, dict[int, End]]) -> None:
 
 
 def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
-    """The two bars, and what a grid search would cost."""
+    """Print the two bars, and what a grid search would cost."""
     lowest, safest = best_fixed(groups, "training loss"), best_fixed(groups, "validation error")
     whole = set.intersection(*(set(seeds) for seeds in groups.values() if is_fixed(seeds)))  # seeds with a whole grid
     lines = []
@@ -161,11 +144,14 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
         if is_fixed(seeds):
             continue
         ratio = paired(groups, name, lowest, "training loss", "raw")
-        gains = {of: 100 * paired(groups, name, safest, "test accuracy", of) for of in ("raw", "averaged", "chosen")}
+        gains = {
+            weights: 100 * paired(groups, name, safest, "test accuracy", weights)
+            for weights in ("raw", "averaged", "chosen")
+        }
         if not len(ratio):
             continue
-        reached = {seed: seeds[seed].value("test accuracy", "chosen") for seed in sorted(set(seeds) & whole)}
-        costs = [grid_cost(groups, accuracy, seed) for seed, accuracy in reached.items()]
+        accuracies = {seed: seeds[seed].value("test accuracy", "chosen") for seed in sorted(set(seeds) & whole)}
+        costs = [grid_cost(groups, accuracy, seed) for seed, accuracy in accuracies.items()]
         texts = [with_spread(list(gain), 1, 2) for gain in gains.values()]
         lines.append(
             [name, with_spread(list(ratio), 1, 4), *texts, " ".join("none" if np.isnan(c) else f"{c:g}" for c in costs)]
@@ -178,15 +164,15 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
 
 
 def verdict(gaps: np.ndarray) -> str:
-    """Whether differences are positive: undecided within two standard errors of none."""
+    """Whether differences are positive: undecided within two standard errors of zero."""
     error = standard_error(gaps)
     if error is not None and abs(gaps.mean()) <= 2 * error:
         return "undecided"
     return ("holds" if gaps.mean() > 0 else "does not hold") + (", one seed" if error is None else "")
 
 
-def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[list[str]]:
-    """What the paper says of its algorithm, and what we find: raw training loss, on the seeds that both have."""
+def claims(groups: dict[str, dict[int, End]], studies: Iterable[StudyRow]) -> list[list[str]]:
+    """The paper's claims about its algorithm against our results: raw training loss, on the seeds that both have."""
     if "greedy" not in groups:
         return []
     above = {
@@ -199,22 +185,23 @@ def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[l
     lines = []
     if constants:
         best = min(constants, key=lambda name: above[name].mean())
-        found = f"{best} ends {with_spread(list(above[best]), 1, 4)} above"
-        lines.append(["beats every constant rate", verdict(above[best]), found])
+        measured = f"{best} ends {with_spread(list(above[best]), 1, 4)} above"
+        lines.append(["beats every constant rate", verdict(above[best]), measured])
     if len(decays) >= 5:
-        ours = {seed: end.value("training loss") for seed, end in groups["greedy"].items()}
-        whole = sorted(set(ours).intersection(*(groups[name] for name in decays)))
-        lower = np.array([sum(groups[name][s].value("training loss") < ours[s] for name in decays) for s in whole])
-        said = f"holds with {sum(lower <= 1)} of {len(lower)} seeds"
-        lines.append(["beats all decays but one", said, f"{', '.join(map(str, lower))} of {len(decays)} end lower"])
+        greedy = {seed: end.value("training loss") for seed, end in groups["greedy"].items()}
+        whole = sorted(set(greedy).intersection(*(groups[name] for name in decays)))
+        lower = np.array([sum(groups[name][s].value("training loss") < greedy[s] for name in decays) for s in whole])
+        holds = f"holds with {sum(lower <= 1)} of {len(lower)} seeds"
+        lines.append(["beats all decays but one", holds, f"{', '.join(map(str, lower))} of {len(decays)} end lower"])
         chances = [100 * (1 - comb(len(decays) - n, 5) / comb(len(decays), 5)) for n in lower]
-        found = f"five at random do so {', '.join(f'{chance:.0f}' for chance in chances)} % of the time"
-        lines.append(["five decays might outperform it", f"holds with {sum(lower > 0)} of {len(lower)} seeds", found])
-    took = [one.row["seconds"] for one in studies if one.row["method"] == "greedy"]
-    share = 100 * np.mean([seconds["decide"] / seconds["wall"] for seconds in took])
-    said = "holds" if share < 5 else "does not hold"
-    lines.append(["negligible overhead of the tuner", said, f"{share:.1f} % of the time goes into decisions"])
-    for words, name in (
+        measured = f"five at random do so {', '.join(f'{chance:.0f}' for chance in chances)} % of the time"
+        holds = f"holds with {sum(lower > 0)} of {len(lower)} seeds"
+        lines.append(["five decays might outperform it", holds, measured])
+    times = [study.row["seconds"] for study in studies if study.row["method"] == "greedy"]
+    share = 100 * np.mean([seconds["decide"] / seconds["wall"] for seconds in times])
+    holds = "holds" if share < 5 else "does not hold"
+    lines.append(["negligible overhead of the tuner", holds, f"{share:.1f} % of the time goes into decisions"])
+    for claim, name in (
         ("duplicating the best beats keeping each run", "greedy, keep each"),
         ("d = 20 intervals are better than 10", "greedy, d = 10"),
         ("d = 20 intervals are better than 40", "greedy, d = 40"),
@@ -222,6 +209,6 @@ def claims(groups: dict[str, dict[int, End]], studies: Iterable[Kept]) -> list[l
         ("q = 1 is better than 3", "greedy, q = 3"),
     ):
         if name in above:
-            found = f"{name}: {with_spread(list(above[name]), 1, 4)} above"
-            lines.append([words, verdict(above[name]), found])
+            measured = f"{name}: {with_spread(list(above[name]), 1, 4)} above"
+            lines.append([claim, verdict(above[name]), measured])
     return lines

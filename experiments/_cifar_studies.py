@@ -1,32 +1,11 @@
-"""Studies of the CIFAR-10 experiment: which there are, and how one is run, resumed and kept.
+"""The methods and studies of the CIFAR-10 experiment."""
 
-A study is a folder under `runs/`; what is kept of it, journal and measured ends, goes to `results/cifar/`.
-"""
-
-import json
-import shutil
-import time
 from collections.abc import Callable, Iterable
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
-from benchmarks._report import machine
 from benchmarks.peers import AutoLRS, PopulationBasedBandits, PopulationBasedTraining
-from experiments._cifar_training import BATCH, Data, data, training, worth
-from paceline import tune
 from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Shape, WarmupStableDecay
-from paceline.strategy import (
-    Dynamic,
-    FixedSchedules,
-    Strategy,
-)
-from paceline.study import Event, Observed, Study
-from paceline.study.study import checkpoint_path
-from paceline.training import load_checkpoint
-from paceline.views.data import read
+from paceline.strategy import Dynamic, FixedSchedules, Strategy
 
 EPOCHS = {20: 40, 56: 100}
 BOUNDS, PAPER_BOUNDS = (1e-5, 3e-2), (1e-5, 1e-2)
@@ -42,13 +21,13 @@ class Method(NamedTuple):
 
 
 def fixed(pairs: Iterable[tuple[Shape, float]]) -> Method:
-    """Runs under fixed schedules, each with its peak; what they report is for figures, they are measured at the end."""
+    """Runs under fixed schedules, each with its peak. Their reports are for figures; they are measured at their end."""
     bases, peaks = zip(*pairs, strict=True)
     return Method(lambda: FixedSchedules(bases, len(bases), peaks=peaks, intervals=20), "batches")
 
 
 def horizon(trace: str, **settings: Any) -> Method:
-    """Our default, with settings."""
+    """Our default strategy, with settings."""
     return Method(lambda: Dynamic.horizon(**settings), trace)
 
 
@@ -71,7 +50,7 @@ FIXED: dict[str, Method] = {
     "linear": fixed((Linear(), peak) for peak in PEAKS),
     "one-cycle": fixed((OneCycle(), peak) for peak in (3e-3, 1e-2, 3e-2)),  # its best peak is higher than the others'
     "warmup-stable-decay": fixed((WarmupStableDecay(), peak) for peak in PEAKS),
-    # for other seeds of ResNet-56: the three that did best on validation with seed 0, and the one in training loss
+    # for other seeds of ResNet-56: the three best on validation with seed 0, and the best in training loss
     "best": fixed(
         [(OneCycle(), 3e-3), (WarmupStableDecay(), 1e-3), (WarmupStableDecay(), 3e-3), (Cosine(), 1e-3)],
     ),
@@ -88,7 +67,7 @@ ADAPTIVE: dict[str, Method] = {
         for trace in ("validation loss", "validation error")
     },
     "horizon 2.3, training loss, cosine": horizon("training loss", cost=2.3, base=Cosine()),
-    "horizon 2.3, validation error, final": horizon("validation error", cost=2.3, look="final"),
+    "horizon 2.3, validation error, final": horizon("validation error", cost=2.3, judge_by="final"),
     "PBT": Method(PopulationBasedTraining),
     "PB2": Method(PopulationBasedBandits),
     "AutoLRS": Method(lambda: AutoLRS(cost=5), "batches"),  # its trials are short, and want many observations
@@ -110,67 +89,17 @@ class Unit(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For a folder."""
+        """A name for its folder."""
         return f"resnet{self.depth}/{self.method.replace(', ', '-').replace(' = ', '').replace(' ', '-')}-{self.seed}"
 
 
-def experiment() -> list[Unit]:
-    """All studies of the experiment, what matters most first."""
-    deep = [f"horizon {cost:g}, {trace}" for trace in ("validation error", "training loss") for cost in (2.3, 5)]
+def all_units() -> list[Unit]:
+    """All studies of the experiment, the most important first."""
+    main = [f"horizon {cost:g}, {trace}" for trace in ("validation error", "training loss") for cost in (2.3, 5)]
     units = [Unit(56, "best", seed) for seed in (1, 2)]
-    units += [Unit(56, method, seed) for method in (*deep, "greedy") for seed in range(3)]
+    units += [Unit(56, method, seed) for method in (*main, "greedy") for seed in range(3)]
     units += [Unit(56, method, 0) for method in FIXED if method != "best"]
     once = [method for method in ADAPTIVE if method.endswith(("one-cycle", "cosine"))]  # a choice of settings
     rest = [method for method in METHODS if method not in (*once, "best")]
     units += [Unit(20, method, seed) for seed in range(3) for method in rest]
     return units + [Unit(20, method, 0) for method in once]
-
-
-def run(unit: Unit, runs: Path, results: Path, given: "Data | None" = None, epochs: int | None = None) -> None:
-    """Run a study, or what is left of it, and keep its journal and what its finished forks are worth."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    given, method = given or data(device), METHODS[unit.method]
-    epoch = len(given.train.y) // BATCH
-    steps = (epochs or EPOCHS[unit.depth]) * epoch
-    folder = runs / unit.name
-    folder.mkdir(parents=True, exist_ok=True)
-    ends = folder / "ends.jsonl"
-
-    def measure(event: Event) -> None:
-        if isinstance(event, Observed) and event.stop == steps:
-            state = load_checkpoint(checkpoint_path(folder, event.fork, steps))
-            with ends.open("a") as file:
-                file.write(json.dumps({"fork": event.fork, **worth(state, given, unit.depth)}) + "\n")
-
-    every = 50 if method.trace == "batches" else max(1, steps // 60)
-    make = partial(training, given, unit.depth, unit.seed, method.trace, every)
-    runner, began = "streams" if device == "cuda" else "local", time.perf_counter()
-    found = tune(
-        make,
-        steps=steps,
-        lr=method.lr,
-        strategy=method.make(),
-        study=folder,
-        seed=unit.seed,
-        runner=runner,
-        on_event=measure,
-    )
-    row = {
-        **unit._asdict(),
-        "trace": method.trace,
-        "lr": method.lr,
-        "steps": steps,
-        "cost": read(Study.open(folder).events).done_steps / steps,
-        "winner": found.fork,
-        "of": found.value_of,
-        "ends": {end["fork"]: end for end in map(json.loads, ends.read_text().splitlines())},
-        "seconds": {"wall": time.perf_counter() - began, **found.seconds},
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "machine": machine(),
-    }
-    target = results / unit.name
-    target.mkdir(parents=True, exist_ok=True)
-    for name in ("study.json", "journal.jsonl"):
-        shutil.copy(folder / name, target)
-    (target / "row.json").write_text(json.dumps(row, indent=1) + "\n")
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
