@@ -12,6 +12,7 @@ and what to change. docs/testing.md lists what is checked.
 """
 
 from paceline.errors import ConformanceError
+from paceline.testing.strategy import check_strategy
 from paceline.testing.training import check_training
 
-__all__ = ["ConformanceError", "check_training"]
+__all__ = ["ConformanceError", "check_strategy", "check_training"]
