@@ -38,6 +38,15 @@ def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
 
 
+def test_the_page_on_testing_can_be_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
+    names: dict = {"__name__": "__main__"}
+    exec(compile("\n".join(blocks), "testing.md", "exec"), names)
+    assert "a run that continues from its saved state differs from one that never stopped" in capsys.readouterr().out
+    for name in ("test_descent", "test_my_strategy", "test_my_runner"):
+        names[name]()
+
+
 def test_the_page_on_views_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "__main__"}

@@ -20,6 +20,7 @@ from ray.cluster_utils import Cluster
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Ray, Runner
 from paceline.study import Dropped, Finished, Interval, read_journal
+from paceline.testing import check_runner
 from paceline.tuner import Result, tune, tune_tasks
 from tests.quick_families import QUICK as QUICK_FAMILY
 from tests.runner import faulty
@@ -81,6 +82,10 @@ def cluster() -> Iterator[Machines]:
 @pytest.fixture
 def machines(cluster: Machines) -> Machines:
     return cluster.both()
+
+
+def test_it_conforms_to_what_a_runner_must_do(machines: Machines) -> None:
+    check_runner("ray")
 
 
 @contextmanager

@@ -12,7 +12,8 @@ and what to change. docs/testing.md lists what is checked.
 """
 
 from paceline.errors import ConformanceError
-from paceline.testing.strategy import check_strategy
-from paceline.testing.training import check_training
+from paceline.testing.runner_checks import check_runner
+from paceline.testing.strategy_checks import check_strategy
+from paceline.testing.training_checks import check_training
 
-__all__ = ["ConformanceError", "check_strategy", "check_training"]
+__all__ = ["ConformanceError", "check_runner", "check_strategy", "check_training"]

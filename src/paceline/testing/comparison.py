@@ -39,6 +39,19 @@ def different_entry(first: Any, second: Any, tolerance: float) -> str:
     return ""
 
 
+def different_weights(first: Any, second: Any, tolerance: float) -> str:
+    """The first tensor of floating-point numbers at which two states differ; empty if there is none.
+
+    The other entries, such as the state of a generator that is not used, may depend on how a runner trains.
+    """
+    a, b = ({n: t for n, t in _entries(state, "") if _holds_numbers(t)} for state in (first, second))
+    return different_entry(a, b, tolerance)
+
+
+def _holds_numbers(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
 def _entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]

@@ -13,7 +13,7 @@ import pytest
 from paceline import Schedule
 from paceline.strategy import Decision, Dynamic, Goal, History, MultiTask, Strategy, horizon
 from paceline.study import Interval
-from paceline.testing import ConformanceError, check_strategy, strategy
+from paceline.testing import ConformanceError, check_strategy, strategy_checks
 from tests.quick_families import BOUNDS, NOISES, QUICK, STEPS, FamilySettings
 from tests.tuner.toy_study import STRATEGIES
 
@@ -314,7 +314,7 @@ class SettingsThatChange(Halving):
     ],
 )
 def test_each_fault_is_found(broken: Callable[[], Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategy, "MOST_ROUNDS", 50)
+    monkeypatch.setattr(strategy_checks, "MOST_ROUNDS", 50)
     with pytest.raises(ConformanceError, match=message):
         check_strategy(broken)
 
