@@ -70,10 +70,10 @@ def test_every_decision_says_where_the_task_lies(whole: Path) -> None:
     ]
     for decision in decisions:
         assert [row["task"] for row in decision.details["embedding"]] == ["calm", "wild"]
-        place = decision.details["place"]
-        assert place["spread"] > 0
-        assert len(place["mean"]) == 1
-        assert len(place["points"]) == len(place["weights"]) == 6
+        location = decision.details["location"]
+        assert location["spread"] > 0
+        assert len(location["mean"]) == 1
+        assert len(location["samples"]) == len(location["weights"]) == 6
 
 
 class Interrupt(BaseException):

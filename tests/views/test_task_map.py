@@ -11,8 +11,8 @@ from tests.views.studies import STUDY, golden
 
 def view_with_new_task(mean: list[float], covariance: list[list[float]]) -> StudyView:
     """A study whose only decision has the posterior of a new task and the embedding of another."""
-    place = {"mean": mean, "covariance": covariance, "spread": 1.0, "points": [[1, 2, 3]], "weights": [0.5]}
-    details = {"place": place, "embedding": [{"task": "a", "at": [0.0, 0.5, 7.0]}]}
+    location = {"mean": mean, "covariance": covariance, "spread": 1.0, "samples": [[1, 2, 3]], "weights": [0.5]}
+    details = {"location": location, "embedding": [{"task": "a", "at": [0.0, 0.5, 7.0]}]}
     return read([STUDY[0], Decided(1, 0, (), details, 0.0)])
 
 

@@ -36,12 +36,25 @@ def upgrade_event(data: dict[str, Any]) -> dict[str, Any] | None:
         case "dropped":
             return {**data, "reason": _text(data["reason"])}
         case "decided":
-            return {**data, "reasons": [_text(reason) for reason in data["reasons"]]}
+            reasons = [_text(reason) for reason in data["reasons"]]
+            return {**data, "reasons": reasons, "details": upgrade_details(data.get("details", {}))}
         case "finished":
             fields = {name: value for name, value in data.items() if name != "of"}
             return {**fields, "weights": data["of"]}
         case _:
             return data
+
+
+def upgrade_details(details: dict[str, Any]) -> dict[str, Any]:
+    """The details of a decision under their present names.
+
+    >>> upgrade_details({"place": {"spread": 0.5, "points": [[1.0]]}, "proposals": 1})
+    {'location': {'spread': 0.5, 'samples': [[1.0]]}, 'proposals': 1}
+    """
+    if "place" not in details:
+        return details
+    location = {"samples" if name == "points" else name: value for name, value in details["place"].items()}
+    return {"location" if name == "place" else name: location if name == "place" else v for name, v in details.items()}
 
 
 def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:

@@ -39,11 +39,11 @@ def task_locations(view: StudyView) -> tuple[TaskLocation, ...]:
 def new_task_posterior(view: StudyView) -> NewTaskPosterior | None:
     """The posterior of a new task at the latest decision that has one."""
     for decision in reversed(view.decisions):
-        if "place" in decision.details:
-            data = decision.details["place"]
+        if "location" in decision.details:
+            data = decision.details["location"]
             mean = tuple(float(x) for x in data["mean"][:2])
             covariance = np.array(data["covariance"], dtype=float)[:2, :2]
-            locations = tuple(tuple(float(x) for x in point[:2]) for point in data["points"])
+            locations = tuple(tuple(float(x) for x in point[:2]) for point in data["samples"])
             weights = tuple(float(weight) for weight in data["weights"])
             return NewTaskPosterior(mean, _outline(mean, covariance), locations, weights)
     return None

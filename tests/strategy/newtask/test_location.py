@@ -9,7 +9,7 @@ from tests.strategy.newtask.example_family import BEST, SPACE, run
 
 
 def test_a_run_tells_where_its_task_lies(fast: Tuner) -> None:
-    spreads = [decision.details["place"]["spread"] for decision in fast.study.decisions]
+    spreads = [decision.details["location"]["spread"] for decision in fast.study.decisions]
     assert spreads[-1] < 0.7 * spreads[0]
     assert fast.result.schedule is not None
     x = SPACE.lr_range.to_unit(fast.result.schedule.multipliers)
@@ -18,15 +18,15 @@ def test_a_run_tells_where_its_task_lies(fast: Tuner) -> None:
 
 def test_the_journal_has_locations_on_the_axes_of_the_known_tasks(fast: Tuner, model: TraceModel) -> None:
     details = fast.study.decisions[1].details
-    place, at = details["place"], {row["task"]: row["at"] for row in details["embedding"]}
+    location, at = details["location"], {row["task"]: row["at"] for row in details["embedding"]}
     assert list(at) == list(BEST)  # in the order of the family
     assert at == {task: pytest.approx(w.tolist(), rel=1e-4) for task, w in model.task_embedding.items()}
-    points, weights = np.array(place["points"]), np.array(place["weights"])
-    assert points.shape == (15, 2)
+    samples, weights = np.array(location["samples"]), np.array(location["weights"])
+    assert samples.shape == (15, 2)
     assert sorted(weights, reverse=True) == weights.tolist()
     assert weights.sum() == pytest.approx(1.0, abs=1e-4)
-    assert weights @ points == pytest.approx(place["mean"], abs=1e-4)
-    assert np.trace(place["covariance"]) ** 0.5 == pytest.approx(place["spread"], rel=1e-4)
+    assert weights @ samples == pytest.approx(location["mean"], abs=1e-4)
+    assert np.trace(location["covariance"]) ** 0.5 == pytest.approx(location["spread"], rel=1e-4)
 
 
 def test_the_head_of_a_run_is_what_was_observed_until_then() -> None:

@@ -60,11 +60,11 @@ def location_details(family: Family, model: TraceModel, posterior: TaskPosterior
     return rounded(
         {
             "embedding": embedding_details(family, model),
-            "place": {
+            "location": {
                 "mean": posterior.mean.numpy() @ axes,
                 "covariance": axes.T @ posterior.covariance.numpy() @ axes,
                 "spread": posterior.spread,
-                "points": posterior.locations[order].numpy() @ axes,
+                "samples": posterior.locations[order].numpy() @ axes,
                 "weights": posterior.weights[order].numpy(),
             },
         }
