@@ -18,11 +18,13 @@ import torch
 
 from benchmarks import _multi_power
 from benchmarks._data import LLM_WARMUP, llm_curves, llm_traces
+from benchmarks._figures import SCALE, forecasts_of_curves
 from benchmarks._multi_power import Curve
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS
 from paceline import Objective, Trace, TraceModel
 from paceline.model import Forecast, Forecaster, LawModel
+from paceline.views.figures import write_figure
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")
 PUBLISHED = (0.00376, 0.00409)
@@ -86,39 +88,6 @@ def narx() -> tuple[list[list[object]], list[float], list[list[Errors]]]:
     return rows, scores, found
 
 
-def draw(held_out: list[Trace], forecasts: list[Forecast], refitted: list[np.ndarray]) -> None:
-    """Each curve with its forecast, and below it what the forecast missed, where the band can be seen."""
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(12, 8), layout="constrained")
-    grid = figure.add_gridspec(4, 3, height_ratios=[1.5, 1, 1.5, 1])
-    for i, (curve, forecast, other) in enumerate(zip(held_out, forecasts, refitted, strict=True)):
-        row, column = divmod(i, 3)
-        above = figure.add_subplot(grid[2 * row, column])
-        below = figure.add_subplot(grid[2 * row + 1, column], sharex=above)
-        steps, truth, median, (low, high) = forecast.steps / 1000, curve.values[1:], forecast.median, forecast.band(0.9)
-        above.plot(steps, truth, color="0.25", linewidth=3, alpha=0.45, label="truth")
-        above.plot(steps, median, color="#0072B2", linewidth=1.2, label="law, median")
-        above.set(title=curve.name, ylim=(truth.min() - 0.05, 3.75))
-        below.axhline(0, color="#0072B2", linewidth=1.2)
-        band = [1000 * (edge - median) for edge in (low, high)]
-        below.fill_between(steps, *band, color="#0072B2", alpha=0.2, linewidth=0, label="law, 90 % band")
-        below.plot(steps, 1000 * (truth - median), color="0.25", linewidth=1)
-        below.plot(steps, 1000 * (other - median), color="#D55E00", linewidth=1, label="Multi-Power Law, fitted here")
-        below.set(xlabel="thousand steps" if row else "", ylim=(-22, 22))
-        above.tick_params(labelbottom=False)
-        if column == 0:
-            above.set_ylabel("loss")
-            below.set_ylabel("above the median\n(thousandths)")
-        for axis in (above, below):
-            axis.spines[["top", "right"]].set_visible(False)
-        if i == 0:
-            handles = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
-            figure.legend(handles=handles, frameon=False, ncols=4, loc="outside lower center")
-    figure.suptitle("Forecast from the first row; fitted on a cosine, a constant and one two-stage curve")
-    figure.savefig(RESULTS / "forecast_llm.png", dpi=120)
-
-
 def main() -> None:
     torch.set_num_threads(1)
     print(machine())
@@ -166,7 +135,8 @@ def main() -> None:
         for kind, value in zip(KINDS, row[2:], strict=True):
             result(f"llm_{kind}_{name}", float(str(value)))
         result(f"llm_mae_over_published_{name}", float(str(row[2])) / PUBLISHED[0])
-    draw(held_out, forecasts, refitted)
+    figure = forecasts_of_curves(held_out, forecasts, refitted)
+    write_figure(figure, RESULTS / "forecast_llm.png", width=1200, scale=SCALE)
     print_results()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._figures import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, SCALE, Methods, quality_against_cost
 from benchmarks._hindsight import SHAPES, hindsight, train
 from benchmarks._oracle import oracle
 from benchmarks._problems import PROBLEMS, Problem
@@ -30,6 +31,7 @@ from paceline.strategy import (
 )
 from paceline.study import Failed, Observed
 from paceline.tuner.result import Result
+from paceline.views.figures import write_figure
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
 COSTS = (1.5, 2.3, 3.2, 5)
@@ -187,32 +189,21 @@ def print_looks(rows: Rows) -> None:
 
 def draw(rows: Rows) -> None:
     """Quality against cost."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
-    for axis, index, title in zip(axes, (0, 1), ("all problems", "networks"), strict=True):
-        axis.axhline(0, color="0.6", linewidth=1)
-        for label, methods, colour, marker in (
-            ("horizon", {cost: named(cost) for cost in COSTS}, "#0072B2", "o"),
-            ("horizon, rates by the model", {cost: f"horizon {cost:g}, model" for cost in MODELLED}, "#D55E00", "s"),
-        ):
-            percent = [100 * (means(rows, method)[index] - 1) for method in methods.values()]
-            axis.plot(list(methods), percent, f"-{marker}", color=colour, label=label)
-        for method, colour, marker in (
-            ("5 x linear", "#009E73", "^"),
-            ("5 at random", "#56B4E9", "v"),
-            ("PBT", "#CC79A7", "D"),
-            ("PB2", "#E69F00", "P"),
-            ("AutoLRS, cost 5", "#000000", "x"),
-        ):
-            axis.plot([5], [100 * (means(rows, method)[index] - 1)], marker, color=colour, label=method, linestyle="")
-        axis.set(title=title, xlabel="cost: steps of all forks, in runs", yscale="symlog")
-        axis.set_yscale("symlog", linthresh=10)
-        axis.set_yticks([-10, -5, 0, 5, 10, 30, 100, 300], ["-10", "-5", "0", "5", "10", "30", "100", "300"])
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("final loss, % above the best fixed\nschedule tuned in hindsight")
-    axes[1].legend(frameon=False, fontsize=8)
-    figure.savefig(RESULTS / "horizon.png", dpi=120)
+    tuners = {
+        ("horizon", BLUE, "circle"): {cost: named(cost) for cost in COSTS},
+        ("horizon, rates by the model", ORANGE, "square"): {cost: f"horizon {cost:g}, model" for cost in MODELLED},
+        ("5 x linear", GREEN, "triangle-up"): {5: "5 x linear"},
+        ("5 at random", SKY, "triangle-down"): {5: "5 at random"},
+        ("PBT", PINK, "diamond"): {5: "PBT"},
+        ("PB2", YELLOW, "cross"): {5: "PB2"},
+        ("AutoLRS, cost 5", BLACK, "x"): {5: "AutoLRS, cost 5"},
+    }
+    methods = list[Methods]()
+    for look, by_cost in tuners.items():
+        percent = [[100 * (ratio - 1) for ratio in means(rows, method)] for method in by_cost.values()]
+        overall, networks = zip(*percent, strict=True)
+        methods.append(Methods(*look, tuple(by_cost), {"all problems": overall, "networks": networks}))
+    write_figure(quality_against_cost(methods), RESULTS / "horizon.png", width=1000, scale=SCALE)
 
 
 def main() -> None:

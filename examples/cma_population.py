@@ -17,16 +17,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 from cma import purecma
+from plotly.subplots import make_subplots
 
 import paceline
 from paceline.shapes import Constant
 from paceline.strategy import Dynamic
 from paceline.strategy.plan import Plan, Rung
 from paceline.traces import Schedule
+from paceline.views.figures import write_figure
 
 HERE = Path(__file__).parent
 ROWS, FIGURE = HERE / "cma_population.jsonl", HERE.parent / "docs" / "integrations" / "cma.png"
+COLOURS = ("#d55e00", "#0072b2", "#009e73")  # of the methods
 DIMS, BUDGET, SIZES, SEEDS, FLOOR = 8, 6000, (6, 14, 30, 70, 160), 6, 1e-20
 
 
@@ -155,54 +159,83 @@ def show(rows: list[dict[str, Any]]) -> None:
             if ends:
                 low, middle, high = np.quantile(ends, [0.25, 0.5, 0.75])
                 print(f"  {method:>20} {middle:10.3g}  ({low:.2g} to {high:.2g}), {len(ends)} seeds")
-    draw(rows)
+    write_figure(draw(rows), FIGURE, width=1150, scale=1.25)
 
 
-def draw(rows: list[dict[str, Any]]) -> None:
-    """Ends of fixed sizes as a line, of tuned ones as points beside it, and the sizes that tuned runs took."""
-    import matplotlib as mpl
+def draw(rows: list[dict[str, Any]]) -> go.Figure:
+    """Final values of fixed sizes as a line, of tuned ones as points beside it, and the sizes of tuned runs below."""
+    figure = make_subplots(
+        rows=2,
+        cols=len(PROBLEMS),
+        row_heights=[3, 2],
+        vertical_spacing=0.2,
+        horizontal_spacing=0.06,
+        subplot_titles=list(PROBLEMS),
+    )
+    for column, problem in enumerate(PROBLEMS, 1):
+        own = [row for row in rows if row["problem"] == problem]
+        for trace in final_values(own, legend=column == 1):
+            figure.add_trace(trace, row=1, col=column)
+        for trace in tuned_sizes(own):
+            figure.add_trace(trace, row=2, col=column)
+        if max(row["value"] for row in own) < 1e3 * min(row["value"] for row in own):
+            figure.update_yaxes(dtick="D2", row=1, col=column)  # powers of ten alone would leave one label
+        figure.add_vline(x=215, line={"color": "#bbbbbb", "width": 1}, row=1, col=column)
+    labels = {str(size): size for size in (6, 14, 30, 70, 160)} | {"tuned": 400}
+    figure.update_xaxes(
+        type="log",
+        tickvals=list(labels.values()),
+        ticktext=list(labels),
+        title_text="population size",
+        tickangle=0,
+        row=1,
+    )
+    figure.update_yaxes(type="log", exponentformat="power", row=1)
+    figure.update_xaxes(title_text="evaluations of the winning fork", row=2)
+    figure.update_yaxes(type="log", range=np.log10([3, 260]).tolist(), tickvals=[4, 14, 50, 200], row=2)
+    figure.update_yaxes(title_text="f at the mean, at the end<br>median and quartiles", row=1, col=1)
+    figure.update_yaxes(title_text=f"population size<br>({SEEDS} seeds)", row=2, col=1)
+    return figure.update_layout(
+        template="simple_white",
+        height=620,
+        margin={"t": 36, "b": 120, "r": 16},
+        legend={"orientation": "h", "y": -0.16},
+    )
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
 
-    colours = dict(zip(METHODS, ("#d55e00", "#0072b2", "#009e73"), strict=True))
-    figure, axes = plt.subplots(2, len(PROBLEMS), figsize=(12, 6), gridspec_kw={"height_ratios": [3, 2]})
-    for (above, below), problem in zip(axes.T, PROBLEMS, strict=True):
-        mine = [r for r in rows if r["problem"] == problem]
-        ends = {m: np.array([r["value"] for r in mine if r["method"] == m]) for m in (*map(str, SIZES), *METHODS)}
-        spread = {m: np.quantile(v, [0.25, 0.5, 0.75]) for m, v in ends.items()}
-        lines = np.array([spread[str(size)] for size in SIZES])
-        above.fill_between(SIZES, lines[:, 0], lines[:, 2], color="#999999", alpha=0.3, lw=0)
-        above.plot(SIZES, lines[:, 1], "o-", color="#555555", label="a fixed size, 6,000 evaluations in one run")
-        for i, (method, colour) in enumerate(colours.items()):
-            low, middle, high = spread[method]
-            at = 270 * 1.5**i
-            above.plot([at, at], [low, high], color=colour, lw=2)
-            above.plot(at, middle, "D", color=colour, label=f"tuned, {method}: 6,000 in all forks")
-            for k, r in enumerate([r for r in mine if r["method"] == method]):
-                points, sizes = r["sizes"]
-                below.stairs(
-                    sizes, points, color=colour, alpha=0.9 if k == 0 else 0.3, lw=1.6 if k == 0 else 0.9, baseline=None
-                )
-        above.axvline(215, color="#bbbbbb", lw=0.8)
-        above.set(title=problem, xscale="log", yscale="log", xlabel="population size")
-        above.set_xticks([6, 14, 30, 70, 160, 400], ["6", "14", "30", "70", "160", "tuned"])
-        above.minorticks_off()
-        low, high = above.get_ylim()
-        if high < 100 * low:  # powers of ten alone would leave one label
-            near = [k * 10.0**e for e in range(-3, 3) for k in (1, 2, 5)]
-            shown = [tick for tick in near if low < tick < high]
-            above.set_yticks(shown, [f"{tick:g}" for tick in shown])
-        below.set(yscale="log", ylim=(3, 260), xlabel="evaluations of the winning fork")
-        below.set_yticks([4, 14, 50, 200], ["4", "14", "50", "200"])
-        below.minorticks_off()
-    axes[0, 0].set_ylabel("f at the mean, at the end\nmedian and quartiles")
-    axes[1, 0].set_ylabel("population size\n(six seeds)")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", ncol=2, frameon=False)
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(FIGURE, dpi=110)
-    plt.close(figure)
+def final_values(rows: list[dict[str, Any]], *, legend: bool) -> list[go.Scatter]:
+    """Median and quartiles of each fixed size and of each method."""
+    values = {m: [row["value"] for row in rows if row["method"] == m] for m in (*map(str, SIZES), *METHODS)}
+    quartiles = {method: np.quantile(column, [0.25, 0.5, 0.75]) for method, column in values.items()}
+    low, median, high = np.array([quartiles[str(size)] for size in SIZES]).T
+    band = go.Scatter(x=[*SIZES, *SIZES[::-1]], y=[*low, *high[::-1]], fill="toself", fillcolor="rgba(153,153,153,0.3)")
+    fixed = go.Scatter(x=SIZES, y=median, mode="lines+markers", line_color="#555555", marker_size=8)
+    traces = [
+        band.update(mode="lines", line_width=0, showlegend=False),
+        fixed.update(name="a fixed size, 6,000 evaluations in one run", showlegend=legend),
+    ]
+    for i, (method, colour) in enumerate(zip(METHODS, COLOURS, strict=True)):
+        low, median, high = quartiles[method]
+        bars = {"type": "data", "array": [high - median], "arrayminus": [median - low], "width": 0, "thickness": 2}
+        point = go.Scatter(x=[270 * 1.5**i], y=[median], mode="markers", error_y=bars, showlegend=legend)
+        traces.append(
+            point.update(
+                marker={"color": colour, "size": 9, "symbol": "diamond"}, name=f"tuned, {method}: 6,000 in all forks"
+            )
+        )
+    return traces
+
+
+def tuned_sizes(rows: list[dict[str, Any]]) -> list[go.Scatter]:
+    """The population size of each winning fork; that of the first seed is bold."""
+    traces = []
+    for method, colour in zip(METHODS, COLOURS, strict=True):
+        for k, row in enumerate([row for row in rows if row["method"] == method]):
+            points, sizes = row["sizes"]
+            line = go.Scatter(x=points, y=[*sizes, sizes[-1]], mode="lines", showlegend=False)
+            look = {"color": colour, "width": 2 if k == 0 else 1, "shape": "hv"}
+            traces.append(line.update(line=look, opacity=0.9 if k == 0 else 0.35))
+    return traces
 
 
 if __name__ == "__main__":

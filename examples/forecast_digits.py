@@ -9,11 +9,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 import torch
+from plotly.subplots import make_subplots
 
 from paceline import LearningRateRange, Schedule, Trace, TraceModel
 from paceline.model import Forecast
 from paceline.problems import train_digits
+from paceline.views.figures import write_figure
 
 STEPS, INTERVALS, BOUNDS = 600, 6, LearningRateRange(1e-4, 3e-2)
 
@@ -24,7 +27,7 @@ def random_schedule(rng: np.random.Generator) -> Schedule:
 
 def report(run: Trace, forecasts: list[tuple[int, Forecast]]) -> None:
     print(f"\nrun {run.name}: rates " + ", ".join(f"{rate:.1e}" for rate in run.schedule.multipliers))
-    print(f"{'forecast from':>14}  {'at step':>7}  {'median':>7}  {'90 % band':>17}  {'what happened':>13}")
+    print(f"{'forecast from':>14}  {'at step':>7}  {'median':>7}  {'90 % band':>17}  {'observed':>13}")
     for begun, forecast in forecasts:
         low, high = forecast.band(0.9)
         for i in (len(forecast.steps) // 2, len(forecast.steps) - 1):
@@ -34,36 +37,43 @@ def report(run: Trace, forecasts: list[tuple[int, Forecast]]) -> None:
             print(f"{f'step {begun}':>14}  {step:>7}  {forecast.median[i]:>7.3f}  {band:>17}  {truth:>13.3f}")
 
 
-def picture(runs: list[Trace], forecasts: list[list[tuple[int, Forecast]]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(
-        2, len(runs), figsize=(5 * len(runs), 5.2), sharex=True, height_ratios=[3, 1], squeeze=False
+def figure_of(runs: list[Trace], forecasts: list[list[tuple[int, Forecast]]]) -> go.Figure:
+    """Values with both forecasts above, rates below, for each run."""
+    titles = [f"run {run.name}, which the model has not seen" for run in runs]
+    figure = make_subplots(
+        rows=2, cols=len(runs), shared_xaxes=True, row_heights=[3, 1], vertical_spacing=0.06, subplot_titles=titles
     )
-    for column, (run, found) in enumerate(zip(runs, forecasts, strict=True)):
-        top, bottom = axes[:, column]
-        for (begun, forecast), colour in zip(found, ("tab:blue", "tab:orange"), strict=True):
+    for column, (run, run_forecasts) in enumerate(zip(runs, forecasts, strict=True), 1):
+        for (begun, forecast), colour in zip(run_forecasts, ("0,114,178", "213,94,0"), strict=True):
             low, high = forecast.band(0.9)
-            top.fill_between(forecast.steps, low, high, color=colour, alpha=0.2, lw=0)
-            top.plot(forecast.steps, forecast.median, color=colour, label=f"forecast from step {begun}, 90 % band")
-        top.plot(run.steps, run.values, color="black", lw=1.2, label="what happened")
-        top.set(yscale="log", title=f"run {run.name}, never seen by the model")
-        bottom.plot(np.arange(STEPS), run.schedule(np.arange(STEPS)), color="tab:green", drawstyle="steps-post")
-        bottom.set(yscale="log", xlabel="step", ylim=(BOUNDS.low / 1.5, BOUNDS.high * 1.5))
-    axes[0, 0].set_ylabel("validation loss")
-    axes[1, 0].set_ylabel("learning rate")
-    axes[0, 0].legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+            steps = np.concatenate([forecast.steps, forecast.steps[::-1]])
+            band = go.Scatter(
+                x=steps, y=np.concatenate([low, high[::-1]]), fill="toself", line_width=0, showlegend=False
+            )
+            figure.add_trace(band.update(fillcolor=f"rgba({colour},0.2)"), row=1, col=column)
+            name = f"forecast from step {begun}, 90 % band"
+            median = go.Scatter(x=forecast.steps, y=forecast.median, name=name, line_color=f"rgb({colour})")
+            figure.add_trace(median.update(showlegend=column == 1), row=1, col=column)
+        values = go.Scatter(x=run.steps, y=run.values, name="observed", line={"color": "black", "width": 1.5})
+        figure.add_trace(values.update(showlegend=column == 1), row=1, col=column)
+        rates = go.Scatter(x=np.arange(STEPS), y=run.schedule(np.arange(STEPS)), line_color="#009E73", showlegend=False)
+        figure.add_trace(rates.update(line_shape="hv"), row=2, col=column)
+    figure.update_traces(mode="lines")
+    figure.update_yaxes(type="log", dtick="D2", exponentformat="none", row=1)
+    figure.update_yaxes(type="log", dtick=1, exponentformat="power", row=2)
+    figure.update_yaxes(range=np.log10([BOUNDS.low / 1.5, BOUNDS.high * 1.5]).tolist(), row=2)
+    figure.update_yaxes(title_text="validation loss", row=1, col=1)
+    figure.update_yaxes(title_text="learning rate", row=2, col=1)
+    figure.update_xaxes(title_text="step", row=2)
+    return figure.update_layout(
+        template="simple_white", height=520, margin={"t": 36, "b": 96, "r": 16}, legend={"orientation": "h", "y": -0.18}
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", type=Path, default=Path("forecast_digits.png"))
+    parser.add_argument("--figure", type=Path, default=Path("forecast_digits.html"))
     options = parser.parse_args()
     torch.set_num_threads(1)  # the network is too small to share out
     rng = np.random.default_rng(options.seed)
@@ -87,8 +97,8 @@ def main() -> None:
     print(
         f"\nfrom step {half.last_step} of run 11 it would try a rate of {cautious:.1e} (cautious) or {bold:.1e} (bold)"
     )
-    picture(runs[10:], shown, options.picture)
-    print(f"picture: {options.picture}")
+    write_figure(figure_of(runs[10:], shown), options.figure, width=1000, scale=1.25)
+    print(f"figure: {options.figure}")
 
 
 if __name__ == "__main__":

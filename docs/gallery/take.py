@@ -1,6 +1,7 @@
-"""Take the pictures of the page: `python -m docs.gallery.take` from the root of the repository.
+"""Take the pictures of the documentation: `python -m docs.gallery.take` from the root of the repository.
 
-A finished CIFAR-10 study tuned by each preset, and the demo while it runs, in a real Chromium at two widths.
+The page with a finished CIFAR-10 study tuned by each preset, and with the demo while it runs, in a real Chromium at two
+widths. Then the figures of the finished demo: docs/tuned_digits.png, and docs/plan_digits.png with a plan made from it.
 """
 
 import argparse
@@ -16,23 +17,28 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.views import served
+from paceline import Study
+from paceline.planning import plan_from
+from paceline.views.data import read
+from paceline.views.figures import comparison, plan_figure, write_figure
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FINISHED = ROOT / "experiments" / "results" / "cifar" / "resnet20"
 STUDIES = {"horizon": "horizon-2.3-validation-error-0", "greedy": "greedy-0"}
 WIDTHS = {1280: 900, 390: 844}
+FIGURE_WIDTH, FIGURE_SCALE = 800, 1.25
 
 
 @contextmanager
-def demo(folder: Path) -> Generator[None]:
+def demo(folder: Path) -> Generator[subprocess.Popen[bytes]]:
     """The demo, running in a folder."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", "paceline", "demo"], cwd=folder, env=environment, stdout=subprocess.DEVNULL
     ) as process:
         try:
-            yield
+            yield process
         finally:
             process.terminate()
 
@@ -57,6 +63,14 @@ def take(page: Page, address: str, width: int, dark: str) -> None:
         picture(page, f"list-{width}")
 
 
+def wait_for_decisions(page: Page, address: str) -> None:
+    """Wait until the demo has made six decisions."""
+    page.goto(address)
+    page.wait_for_selector(".studies a", timeout=120_000)
+    page.goto(page.locator(".studies a").first.evaluate("link => link.href"))
+    page.wait_for_selector("#told > div:nth-child(6)", timeout=120_000)
+
+
 def take_running(page: Page, address: str, width: int) -> None:
     """The demo on its way."""
     page.goto(f"{address}study/demo/paceline")
@@ -64,10 +78,22 @@ def take_running(page: Page, address: str, width: int) -> None:
     picture(page, f"running-{width}")
 
 
+def take_finished_demo(runs: Path) -> None:
+    """The figures of the demo, once it is over."""
+    names = ("paceline", "constant", "cosine", "one-cycle")
+    views = {name: read(Study.open(runs / "demo" / name).events) for name in names}
+    tuned = views.pop("paceline")
+    plan = plan_from([runs / "demo" / "paceline"])
+    figures = {"tuned_digits": comparison(tuned, views), "plan_digits": plan_figure(plan)}
+    for name, figure in figures.items():
+        write_figure(figure, ROOT / "docs" / f"{name}.png", width=FIGURE_WIDTH, scale=FIGURE_SCALE)
+        print(f"docs/{name}.png")
+
+
 def main() -> None:
     """Take all pictures, or those of one kind."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["finished", "running"])
+    parser.add_argument("--only", choices=["finished", "running", "demo"])
     asked = parser.parse_args()
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -76,21 +102,21 @@ def main() -> None:
             for width, height in WIDTHS.items()
             for scheme in ("light", "dark")[: 2 if width == 1280 else 1]
         }
-        if asked.only != "running":
+        if asked.only in (None, "finished"):
             with served(FINISHED) as (address, _):
                 for (width, scheme), page in pages.items():
                     take(page, address, width, "-dark" if scheme == "dark" else "")
         if asked.only != "finished":
             runs = Path(folder) / "runs"
             runs.mkdir()
-            with demo(Path(folder)), served(runs) as (address, _):
-                page = pages[1280, "light"]
-                page.goto(address)
-                page.wait_for_selector(".studies a", timeout=120_000)
-                page.goto(page.locator(".studies a").first.evaluate("link => link.href"))
-                page.wait_for_selector("#told > div:nth-child(6)", timeout=120_000)
-                for width in WIDTHS:
-                    take_running(pages[width, "light"], address, width)
+            with demo(Path(folder)) as process, served(runs) as (address, _):
+                if asked.only != "demo":
+                    wait_for_decisions(pages[1280, "light"], address)
+                    for width in WIDTHS:
+                        take_running(pages[width, "light"], address, width)
+                if asked.only != "running":
+                    process.wait()
+                    take_finished_demo(runs)
         browser.close()
 
 

@@ -17,7 +17,7 @@ from paceline.views.figures.forecasts import forecasts
 from paceline.views.figures.lineage import lineage
 from paceline.views.figures.plan import plan_figure
 from paceline.views.figures.schedule import schedule_figure
-from paceline.views.figures.style import DARK_COLOURS, Figure, graph_objects, recolour
+from paceline.views.figures.style import DARK_COLOURS, Figure, graph_objects, recolour, set_layout, subplots
 from paceline.views.figures.surface import surface
 from paceline.views.figures.traces import traces
 
@@ -43,5 +43,7 @@ __all__ = [
     "plan_figure",
     "recolour",
     "schedule_figure",
+    "set_layout",
+    "subplots",
     "write_figure",
 ]

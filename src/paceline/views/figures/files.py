@@ -15,7 +15,6 @@ from paceline.views.figures.style import Figure, graph_objects
 
 DRAWN_BY_BROWSER = (".png", ".svg", ".pdf")
 WIDTH, SCALE = 900, 2
-"""Width in pixels of a page, and image pixels for each of them."""
 
 
 def check_figure_path(path: Path) -> None:
@@ -39,20 +38,21 @@ def check_figure_path(path: Path) -> None:
         raise InputError(f"a {ending} figure needs Chrome or Chromium, found neither: install one, or name it {page}")
 
 
-def write_figure(figure: Figure, path: Path, *, width: int = WIDTH) -> None:
+def write_figure(figure: Figure, path: Path, *, width: int = WIDTH, scale: float = SCALE) -> None:
     """Write a figure to a file.
 
     Args:
         figure: the figure, with a height.
         path: its ending says the format: .html, .png, .svg or .pdf.
         width: of an image, in pixels of a page; an HTML page adapts to its reader's window.
+        scale: pixels of an image for each pixel of a page.
     """
     check_figure_path(path)
     if path.suffix.lower() == ".html":
         config = {"displaylogo": False, "responsive": True}
         figure.write_html(path, include_plotlyjs=True, config=config, default_height=figure.layout.height)
     else:
-        figure.write_image(path, width=width, height=figure.layout.height, scale=SCALE)
+        figure.write_image(path, width=width, height=figure.layout.height, scale=scale)
 
 
 def _browser() -> str | None:
