@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._figures import BLACK, BLUE, GREEN, ORANGE, PINK, SKY, YELLOW, SCALE, Methods, quality_against_cost
+from benchmarks._figures import BLACK, BLUE, GREEN, ORANGE, PINK, SCALE, SKY, YELLOW, Methods, quality_against_cost
 from benchmarks._hindsight import SHAPES, hindsight, train
 from benchmarks._oracle import oracle
 from benchmarks._problems import PROBLEMS, Problem
