@@ -39,7 +39,12 @@ def quality_against_cost(methods: Sequence[Methods]) -> Figure:
                 customdata=method.percent[panel],
                 mode="lines+markers" if len(method.costs) > 1 else "markers",
                 line={"color": method.colour, "width": 2},
-                marker={"color": method.colour, "symbol": method.marker, "size": 10},
+                marker={
+                    "color": method.colour,
+                    "symbol": method.marker,
+                    "size": 10,
+                    "line": {"color": method.colour, "width": 2 if method.marker.endswith("-thin") else 0},
+                },
                 name=method.name,
                 legendgroup=method.name,
                 showlegend=column == 1,

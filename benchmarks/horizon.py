@@ -196,7 +196,7 @@ def draw(rows: Rows) -> None:
         ("5 at random", SKY, "triangle-down"): {5: "5 at random"},
         ("PBT", PINK, "diamond"): {5: "PBT"},
         ("PB2", YELLOW, "cross"): {5: "PB2"},
-        ("AutoLRS, cost 5", BLACK, "x"): {5: "AutoLRS, cost 5"},
+        ("AutoLRS, cost 5", BLACK, "x-thin"): {5: "AutoLRS, cost 5"},
     }
     methods = list[Methods]()
     for look, by_cost in tuners.items():
