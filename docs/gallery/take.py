@@ -1,7 +1,7 @@
 """Take the pictures of the documentation: `python -m docs.gallery.take` from the root of the repository.
 
 The page with a finished CIFAR-10 study tuned by each preset, and with the demo while it runs, in a real Chromium at two
-widths. Then the figures of the finished demo: docs/tuned_digits.png, and docs/plan_digits.png with a plan made from it.
+widths. Part of a report. The figures of the finished demo: docs/tuned_digits.png, and docs/plan_digits.png of a plan.
 """
 
 import argparse
@@ -17,15 +17,18 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.views import served
+from experiments.study_archive import StudyArchive
 from paceline import Study
 from paceline.planning import plan_from
 from paceline.views.data import read
 from paceline.views.figures import comparison, plan_figure, write_figure
+from paceline.views.report import html_report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-FINISHED = ROOT / "experiments" / "results" / "cifar" / "resnet20"
+CIFAR = ROOT / "experiments" / "results" / "cifar"
 STUDIES = {"horizon": "horizon-2.3-validation-error-0", "greedy": "greedy-0"}
+REPORT_WIDTH = 1040
 WIDTHS = {1280: 900, 390: 844}
 FIGURE_WIDTH, FIGURE_SCALE = 800, 1.25
 
@@ -61,6 +64,22 @@ def take(page: Page, address: str, width: int, dark: str) -> None:
         page.goto(address)
         page.wait_for_selector("#costs .plot[data-drawn]")
         picture(page, f"list-{width}")
+
+
+def take_report(page: Page, study: Path, folder: Path) -> None:
+    """The first two figures of a report."""
+    path = folder / "report.html"
+    path.write_text(html_report({study.name: Study.open(study).events}))
+    page.set_viewport_size({"width": REPORT_WIDTH, "height": 900})
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    page.wait_for_timeout(400)  # transitions
+    first, last = (page.locator(f"section:has(> figure > #s0-{kind})").bounding_box() for kind in ("traces", "lineage"))
+    assert first is not None
+    assert last is not None
+    clip = {"x": 0, "y": first["y"], "width": REPORT_WIDTH, "height": last["y"] + last["height"] - first["y"]}
+    page.screenshot(path=HERE / "report_greedy.png", full_page=True, clip=clip)
+    print("docs/gallery/report_greedy.png")
 
 
 def wait_for_decisions(page: Page, address: str) -> None:
@@ -103,9 +122,12 @@ def main() -> None:
             for scheme in ("light", "dark")[: 2 if width == 1280 else 1]
         }
         if asked.only in (None, "finished"):
-            with served(FINISHED) as (address, _):
+            archive = StudyArchive(CIFAR / "studies.tar.xz", CIFAR / "studies")
+            greedy = archive.folder(f"resnet20/{STUDIES['greedy']}")
+            with served(greedy.parent) as (address, _):
                 for (width, scheme), page in pages.items():
                     take(page, address, width, "-dark" if scheme == "dark" else "")
+            take_report(browser.new_page(color_scheme="light"), greedy, Path(folder))
         if asked.only != "finished":
             runs = Path(folder) / "runs"
             runs.mkdir()

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from paceline.study import Event, read_journal
-from paceline.views.captions import CAPTIONS
 from paceline.views.data import read
 from paceline.views.figures import FIGURES, Figure
 from tests.views.studies import GOLDEN, STUDY
@@ -50,8 +49,3 @@ def test_a_figure_appears_as_soon_as_it_has_something_to_show(cut: int) -> None:
         *(["forecasts"] if cut > 9 else []),
         *(["calibration"] if cut > 10 else []),
     }
-
-
-def test_every_figure_has_a_caption() -> None:
-    assert set(CAPTIONS) == {*FIGURES, "costs"}
-    assert all(caption.heading and caption.text for caption in CAPTIONS.values())

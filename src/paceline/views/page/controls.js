@@ -1,14 +1,15 @@
-// Plotly's sliders and buttons answer to a pointer alone: pages have the browser's own in their place, below the plot.
+// Plotly's sliders and buttons need a pointer. Pages replace them with controls of the browser, below the plot, which
+// also work by keyboard.
 "use strict";
 
-const SLIDER_ROOM = 68; // px that a figure leaves for plotly's slider
+const SLIDER_ROOM = 68; // pixels that a figure keeps free for plotly's slider
 
 function withoutControls({ sliders, updatemenus, ...layout }) {
   if (!sliders?.length) return layout;
   return { ...layout, height: layout.height - SLIDER_ROOM, margin: { ...layout.margin, b: layout.margin.b - SLIDER_ROOM } };
 }
 
-// Show the controls of a figure that was just drawn in `plot`, and set them again to what the reader chose before.
+// Show the controls of a figure that was just drawn in `plot`, with the choices that the reader made before.
 async function showControls(plot, { sliders = [], updatemenus = [] }) {
   if (!sliders.length && !updatemenus.length) return;
   let row = plot.nextElementSibling;
@@ -26,18 +27,18 @@ async function showButtons(plot, row, buttons) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = label;
-    button.setAttribute("aria-pressed", String(i === 0)); // as it is drawn
+    button.setAttribute("aria-pressed", String(i === 0)); // the scale that the figure is drawn with
     button.addEventListener("click", () => press(plot, row, button));
     return button;
   }));
-  row.offered = Object.fromEntries(buttons.map((button) => [button.label, button]));
+  row.buttons = Object.fromEntries(buttons.map((button) => [button.label, button]));
   const pressed = row.querySelector("button[aria-pressed=true]");
   if (pressed !== row.querySelector("button")) await press(plot, row, pressed);
 }
 
 function press(plot, row, pressed) {
   for (const button of row.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button === pressed));
-  const { method, args } = row.offered[pressed.textContent];
+  const { method, args } = row.buttons[pressed.textContent];
   return Plotly[method](plot, ...args);
 }
 
@@ -49,15 +50,15 @@ async function showSlider(plot, row, { active, steps, currentvalue }) {
     const label = document.createElement("label");
     label.append(currentvalue.prefix, input, document.createElement("output"));
     input.addEventListener("input", () => {
-      row.chosen = row.steps[input.value].label;
+      row.label = row.steps[input.value].label;
       return slide(plot, row, input);
     });
     row.append(label);
   }
-  const kept = steps.findIndex(({ label }) => label === row.chosen);
+  const previous = steps.findIndex(({ label }) => label === row.label);
   row.steps = steps;
   input.max = String(steps.length - 1);
-  input.value = String(kept < 0 ? active : kept);
+  input.value = String(previous < 0 ? active : previous);
   await slide(plot, row, input);
 }
 

@@ -1,4 +1,4 @@
-// Draws every figure of the page in the reader's colours: light on paper, and what they prefer on a screen.
+// Draws every figure of the page: in the reader's preferred colours on a screen, in light ones on paper.
 const pairs = JSON.parse(document.getElementById("colours").textContent).pairs;
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -9,22 +9,23 @@ const config = {
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 };
 
-function exchanged(part) {
-  if (Array.isArray(part)) return part.map(exchanged);
+// A copy of the data of a figure in dark colours.
+function recolour(part) {
+  if (Array.isArray(part)) return part.map(recolour);
   if (part && typeof part === "object")
-    return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, exchanged(item)]));
+    return Object.fromEntries(Object.entries(part).map(([key, item]) => [key, recolour(item)]));
   return typeof part === "string" ? pairs[part.toLowerCase()] || part : part;
 }
 
 function draw(dark) {
   return Promise.all(
-    [...document.querySelectorAll(".figure")].map(async (place) => {
-      const figure = JSON.parse(document.getElementById("data-" + place.id).textContent);
-      const { data, layout } = dark ? exchanged(figure) : figure;
-      const shown = withoutControls(layout);
-      place.style.height = `${shown.height}px`;
-      await Plotly.react(place, data, shown, config);
-      await showControls(place, layout);
+    [...document.querySelectorAll(".figure")].map(async (plot) => {
+      const figure = JSON.parse(document.getElementById("data-" + plot.id).textContent);
+      const { data, layout } = dark ? recolour(figure) : figure;
+      const drawn = withoutControls(layout);
+      plot.style.height = `${drawn.height}px`;
+      await Plotly.react(plot, data, drawn, config);
+      await showControls(plot, layout);
     })
   ).then(() => document.documentElement.setAttribute("data-drawn", dark ? "dark" : "light"));
 }

@@ -1,0 +1,69 @@
+"""A family of tasks as text and tables."""
+
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from paceline.study import Decided, Report
+from paceline.views.data import read
+from paceline.views.family import (
+    answers_table,
+    describe_budget,
+    describe_family,
+    family_result,
+    nearest_tasks,
+    run_lines,
+)
+from tests.views.studies import golden
+
+FAMILY = golden("journal-1-family")
+
+
+def cells(table: Table, column: int) -> list[str]:
+    """The text of a column."""
+    return [str(cell) for cell in table.columns[column].cells]
+
+
+def test_the_settings_in_one_line() -> None:
+    view = read(FAMILY)
+    line = describe_family(view)
+    assert line.startswith(f"{len(view.tasks)} tasks; schedules of 2 rates from ")
+    assert describe_budget(view.settings["strategy"]["budget"], view.steps) in line
+    assert line.count("judged by raw weights, smaller is better") == 1
+
+
+def test_a_row_for_each_task_with_its_answer_and_its_best_run() -> None:
+    view = read(FAMILY)
+    table = answers_table(view)
+    assert cells(table, 0) == list(view.answers)
+    assert cells(table, 3) == [str(view.best_runs[task].fork) for task in view.answers]
+    first = next(iter(view.answers.values()))
+    assert cells(table, 1)[0] == ", ".join(f"{rate:.4g}" for rate in first.schedule.multipliers)
+
+
+def test_the_result_of_a_family_that_runs_and_of_one_that_is_over() -> None:
+    over = family_result(read(FAMILY), Path("runs") / "family")
+    assert isinstance(over[0], Table)
+    assert over[-1] == "to use a schedule elsewhere: paceline export runs/family --task calm --format python"
+    (running,) = family_result(read(FAMILY[:-1]), Path("runs"))
+    budget = read(FAMILY).settings["strategy"]["budget"]
+    assert isinstance(running, str)
+    assert running.startswith(f"not over: {budget} of {budget} runs are done; best so far: ")
+
+
+def test_decisions_and_reports_have_lines() -> None:
+    for i, event in enumerate(FAMILY):
+        lines = run_lines(event, read(FAMILY[: i + 1]))
+        assert len(lines) == (1 if isinstance(event, Decided | Report) else 0)
+        if isinstance(event, Report):
+            assert lines[0].startswith(f"run {event.fork} of task ")
+
+
+def test_the_nearest_task_of_each() -> None:
+    locations = {"a": np.array([0.0]), "b": np.array([1.0]), "c": np.array([5.0])}
+    assert nearest_tasks(locations) == [
+        "in the model 'a' is nearest to 'b', 'b' is nearest to 'a', 'c' is nearest to 'b'"
+    ]
+    assert nearest_tasks({name: locations[name] for name in "ab"}) == []
+    assert nearest_tasks({name: np.array([]) for name in "abc"}) == []
