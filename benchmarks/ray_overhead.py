@@ -62,7 +62,7 @@ class OnRay:
         self.runner.attach(Checkpoints(folder), 0)
         self.runner.prepare()
         self.run(0, 1)  # until all workers are there
-        while self.runner.workers < forks:
+        while self.runner.idle_workers < forks:
             time.sleep(0.1)
             self.run(0, 1)
 

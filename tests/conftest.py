@@ -27,7 +27,6 @@ def rng() -> np.random.Generator:
 
 LONGEST = (
     "test_drive.py",
-    "test_ray.py",
     "test_runner.py",
     "test_faults.py",
     "test_kill.py",

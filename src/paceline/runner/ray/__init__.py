@@ -3,7 +3,7 @@
 from paceline.errors import InputError
 
 try:
-    import ray as _  # noqa: F401  all of this runner needs it
+    import ray as _  # noqa: F401  everything in this package needs it
 except ImportError as missing:
     raise InputError("runner='ray' needs ray: pip install paceline[ray]") from missing
 

@@ -1,4 +1,4 @@
-"""The cluster: found or started, and what it could hold."""
+"""The connection to a Ray cluster, and what its nodes have room for."""
 
 import logging
 import os
@@ -11,18 +11,19 @@ import ray as _ray
 from paceline.errors import InputError
 
 ray: Any = _ray  # its annotations are partial
-NEWER = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"  # to be 0, older versions say in a warning; newer ones say nothing
+# set to 0, it chooses the newer treatment of GPU variables; otherwise ray warns at every start
+GPU_VARIABLES_SETTING = "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What one fork needs; `gpus` is None where nobody said."""
+class ForkResources:
+    """What one fork needs; `gpus` is None if the user gave no number."""
 
     cpus: float
     gpus: float | None
 
     def __post_init__(self) -> None:
-        """Refuse what ray would refuse later."""
+        """Refuse at once what ray would refuse later."""
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus or 0.0)):
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
                 raise InputError(
@@ -31,11 +32,11 @@ class Needs:
 
     @property
     def options(self) -> dict[str, float]:
-        """As ray wants them."""
+        """Options for a ray actor."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus or 0}
 
     def fit(self, resources: dict[str, float]) -> bool:
-        """Whether a node with these resources could hold a fork."""
+        """Whether a node with these resources could run a fork."""
         return resources.get("CPU", 0) >= self.cpus and resources.get("GPU", 0) >= (self.gpus or 0)
 
     def __str__(self) -> str:
@@ -43,73 +44,76 @@ class Needs:
 
 
 class Cluster:
-    """A connection to a cluster; the one that is there, or one on this machine, which goes when it is left.
+    """A connection to a cluster. A cluster that was started for it on this machine stops when it is closed.
 
     Args:
-        address: as `ray.init` takes it; None is RAY_ADDRESS, what `ray start` left on this machine, or a new one.
-        needs: what a fork needs.
+        address: as `ray.init` takes it; None uses RAY_ADDRESS, a cluster that `ray start` left on this machine, or a
+            new one.
+        resources: what a fork needs.
     """
 
-    def __init__(self, address: str | None, needs: Needs) -> None:
-        self.needs = needs
-        self._joined = not ray.is_initialized()
-        if self._joined:
-            _join(address)
+    def __init__(self, address: str | None, resources: ForkResources) -> None:
+        self.resources = resources
+        self._connected_here = not ray.is_initialized()
+        if self._connected_here:
+            _connect(address)
         try:
             self._check()
             self.node = str(ray.get_runtime_context().get_node_id())
         except BaseException:
-            self.leave()
+            self.close()
             raise
 
     def _check(self) -> None:
-        """Refuse or remark what the user should know before anything runs."""
+        """Refuse a cluster that cannot run the study, and warn of GPUs that it would not use."""
         if ray.util.client.ray.is_connected():
             raise InputError(
                 "the study's folder must be on a node of the cluster, got a client connection (ray://): run the study "
-                "on the head node, or hand it in with `ray job submit`"
+                "on the head node, or submit it with `ray job submit`"
             )
         node: Any = ray._private.worker._global_node
-        if self._joined and getattr(node, "head", False) and not self.holders():  # started here: nothing will be added
+        started_here = self._connected_here and getattr(node, "head", False)
+        if started_here and not self.suitable_nodes():  # and no node will be added
             raise InputError(
-                f"a fork needs {self.needs}, and this machine has {self.in_words()}: "
+                f"a fork needs {self.resources}, and this machine has {self.describe()}: "
                 "lower cpus= or gpus=, or pass the address= of a larger cluster"
             )
-        if self.needs.gpus is None and ray.cluster_resources().get("GPU", 0):
+        if self.resources.gpus is None and ray.cluster_resources().get("GPU", 0):
             warnings.warn(
-                "the cluster has GPUs, and forks were promised none: pass gpus=1, or a fraction to share one; gpus=0 "
-                "says that they need none",
+                "the cluster has GPUs, but forks get none by default: pass gpus=1, or a fraction to share one; pass "
+                "gpus=0 if they need none",
                 stacklevel=2,
             )
 
-    def holders(self, *, other_than: str = "") -> list[str]:
-        """The living nodes that could hold a fork."""
+    def suitable_nodes(self, *, other_than: str = "") -> list[str]:
+        """Ids of the living nodes that could run a fork."""
         nodes = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != other_than]
-        return [node["NodeID"] for node in nodes if self.needs.fit(node["Resources"])]
+        return [node["NodeID"] for node in nodes if self.resources.fit(node["Resources"])]
 
     def is_alive(self, node: str) -> bool:
         """Whether a node is still there."""
-        return any(known["Alive"] for known in ray.nodes() if known["NodeID"] == node)
+        return any(other["Alive"] for other in ray.nodes() if other["NodeID"] == node)
 
-    def in_words(self) -> str:
-        """What there is, and what of it is free."""
+    def describe(self) -> str:
+        """The cluster's CPUs and GPUs, and how many of them are free, for messages."""
         total, free = ray.cluster_resources(), ray.available_resources()
         return ", ".join(f"{total.get(kind, 0):g} {kind}s ({free.get(kind, 0):g} free)" for kind in ("CPU", "GPU"))
 
-    def leave(self) -> None:
-        """Disconnect, where we connected; a cluster started here stops."""
-        if self._joined:
+    def close(self) -> None:
+        """Disconnect, unless the user's program connected."""
+        if self._connected_here:
             ray.shutdown()
 
 
-def _join(address: str | None) -> None:
+def _connect(address: str | None) -> None:
     """Connect to a cluster, or start one."""
-    os.environ.setdefault(NEWER, "0")
+    os.environ.setdefault(GPU_VARIABLES_SETTING, "0")
     try:
         ray.init(address=address, include_dashboard=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
+        place = address or os.environ.get("RAY_ADDRESS") or "this machine"
         raise InputError(
-            f"no Ray cluster at {where} ({first}): start one with `ray start --head`, or leave address out for one here"
+            f"no Ray cluster at {place} ({first}): start one with `ray start --head`, or leave address out to have one "
+            "started here"
         ) from error

@@ -1,7 +1,8 @@
-"""The workers of a study: requested while forks queue, given an interval only once they are there.
+"""The workers of a study.
 
-A request that the cluster cannot place holds nothing up: it is a worker that has not come. Workers stay from round to
-round and remember the state they left, so that a fork that goes on at its worker moves nothing.
+A worker is requested for each fork that waits, and gets an interval only once it has started. So a request that the
+cluster has no room for delays nothing. Workers stay from round to round and keep the state of their last interval: a
+fork that continues on its worker moves no data.
 """
 
 import os
@@ -18,40 +19,46 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from paceline.errors import InputError, TrainingError
 from paceline.runner.base import Factories
 from paceline.runner.ray.cluster import Cluster
-from paceline.runner.ray.errors import in_words, own_error
+from paceline.runner.ray.errors import describe_error, paceline_error
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
 from paceline.training import get_random_state
 
 ray: Any = _ray
-STARTS = 3  # workers that die one after the other before any was ready, until the study stops
+MAX_FAILED_STARTS = 3  # in a row, until the study stops
 
 
 @dataclass(eq=False)
-class Member:
-    """A worker as the driver knows it: where it is, and which checkpoint's state it holds."""
+class WorkerHandle:
+    """A worker, as the process that runs the study sees it.
+
+    Args:
+        actor: the ray actor.
+        node: id of its node, once it has started.
+        loaded: the checkpoint whose state it holds.
+    """
 
     actor: Any
     node: str = ""
-    holds: Path | None = None
+    loaded: Path | None = None
 
 
-class Pool:
-    """Workers: those on their way, and those with nothing to do.
+class WorkerPool:
+    """Workers that are starting, and workers that are idle.
 
     Args:
-        cluster: where they are placed.
+        cluster: where they run.
         make_training: builds the training of each.
-        storage: where they keep checkpoints, if not with the study.
+        storage: where they keep checkpoints; None is the study's folder.
         seed: of the study.
     """
 
     def __init__(self, cluster: Cluster, make_training: Factories, storage: Storage | None, seed: int = 0) -> None:
         self.cluster = cluster
-        self.starting: dict[Any, Member] = {}
-        self.idle: list[Member] = []
-        self._worker = ray.remote(Worker)
-        self._died = 0
+        self.starting: dict[Any, WorkerHandle] = {}
+        self.idle: list[WorkerHandle] = []
+        self._worker_class = ray.remote(Worker)
+        self._failed_starts = 0
         try:
             factory = ray.cloudpickle.dumps(make_training)
         except Exception as error:
@@ -59,64 +66,65 @@ class Pool:
                 f"the training factory cannot be sent to workers ({type(error).__name__}: {error}): build what cannot "
                 "be pickled inside the function"
             ) from error
-        self._start = (
+        self._start_arguments = (
             factory,
             [path or os.getcwd() for path in sys.path],
-            max(1, int(cluster.needs.cpus)),
+            max(1, int(cluster.resources.cpus)),
             storage,
             get_random_state(),
             seed,
         )
 
     def request(self, *, other_than: str = "") -> None:
-        """Ask for one more worker, on another node than this one where there is one."""
-        elsewhere = self.cluster.holders(other_than=other_than) if other_than else []
-        place: Any = NodeAffinitySchedulingStrategy(elsewhere[0], soft=True) if elsewhere else "SPREAD"
-        actor = self._worker.options(scheduling_strategy=place, **self.cluster.needs.options).remote()
-        self.starting[actor.start.remote(*self._start)] = Member(actor)
+        """Request one more worker, if possible on another node than this one."""
+        nodes = self.cluster.suitable_nodes(other_than=other_than) if other_than else []
+        strategy: Any = NodeAffinitySchedulingStrategy(nodes[0], soft=True) if nodes else "SPREAD"
+        actor = self._worker_class.options(scheduling_strategy=strategy, **self.cluster.resources.options).remote()
+        self.starting[actor.start.remote(*self._start_arguments)] = WorkerHandle(actor)
 
-    def arrived(self, ref: Any) -> None:
-        """Take in a worker that has started, or died on the way; what the training's factory raised is raised."""
-        member = self.starting.pop(ref)
+    def add_started(self, reference: Any) -> None:
+        """Add a worker that has started, or count one that died. An error of the training's factory is raised."""
+        worker = self.starting.pop(reference)
         try:
-            member.node = ray.get(ref)
+            worker.node = ray.get(reference)
         except RayTaskError as error:
-            raise own_error(error) or error from None
+            raise paceline_error(error) or error from None
         except RayError as error:
-            self.dismiss(member)
-            self._died += 1
-            if self._died >= STARTS:
+            self.stop(worker)
+            self._failed_starts += 1
+            if self._failed_starts >= MAX_FAILED_STARTS:
                 raise TrainingError(
-                    f"{STARTS} workers in a row died before they were ready ({in_words(error)}): see that all nodes "
-                    "have this version of paceline, and memory for the training"
+                    f"{MAX_FAILED_STARTS} workers in a row died before they were ready ({describe_error(error)}): "
+                    "check that all nodes have this version of paceline, and memory for the training"
                 ) from None
             return
-        self._died = 0
-        self.idle.append(member)
+        self._failed_starts = 0
+        self.idle.append(worker)
 
-    def take(self, origin: Path | None, *, other_than: str = "") -> Member | None:
-        """A worker with nothing to do, the one that holds this state if there is one."""
-        strict = other_than and self.cluster.holders(other_than=other_than)
-        fitting = [member for member in self.idle if not strict or member.node != other_than]
-        if not fitting:
+    def take(self, origin: Path | None, *, other_than: str = "") -> WorkerHandle | None:
+        """An idle worker, preferably one that holds this state; on another node than this one if there is one."""
+        must_differ = other_than and self.cluster.suitable_nodes(other_than=other_than)
+        candidates = [worker for worker in self.idle if not must_differ or worker.node != other_than]
+        if not candidates:
             return None
-        chosen = next((m for m in fitting if m.holds is not None and m.holds == origin), None) or fitting[0]
-        self.idle.remove(chosen)
-        return chosen
+        holders = [worker for worker in candidates if worker.loaded is not None and worker.loaded == origin]
+        worker = (holders or candidates)[0]
+        self.idle.remove(worker)
+        return worker
 
-    def dismiss(self, member: Member) -> None:
-        """Let a worker go, with what it is doing."""
-        ray.kill(member.actor)
+    def stop(self, worker: WorkerHandle) -> None:
+        """Stop a worker, whatever it is doing."""
+        ray.kill(worker.actor)
 
     def shrink(self, count: int, origins: Sequence[Path]) -> None:
-        """Let go of what is more than `count`: requests first, then workers that hold nothing of use."""
-        for ref in list(self.starting)[max(0, count - len(self.idle)) :]:
-            self.dismiss(self.starting.pop(ref))
-        self.idle.sort(key=lambda member: member.holds not in origins)
-        for member in self.idle[count:]:
-            self.dismiss(member)
+        """Keep at most `count` workers. Requests go first, then workers that hold none of these states."""
+        for reference in list(self.starting)[max(0, count - len(self.idle)) :]:
+            self.stop(self.starting.pop(reference))
+        self.idle.sort(key=lambda worker: worker.loaded not in origins)
+        for worker in self.idle[count:]:
+            self.stop(worker)
         del self.idle[count:]
 
     def close(self) -> None:
-        """Let all go."""
+        """Stop all workers."""
         self.shrink(0, ())

@@ -1,7 +1,7 @@
-"""Checkpoints away from the study's folder: on a shared mount, or wherever fsspec can write.
+"""Checkpoints outside of the study's folder: on a shared mount, or at any URL that fsspec can write to.
 
-Each study has a folder of its own there, under a random name that is kept in the study's folder: two studies never
-meet, and one that is continued finds its checkpoints again.
+Each study has a folder of its own there, with a random name that is kept in the study's folder. So two studies never
+share one, and a continued study finds its checkpoints.
 """
 
 import json
@@ -20,102 +20,104 @@ from paceline.files import write_whole
 from paceline.training import write_checkpoint
 
 fsspec: Any = _fsspec
+COPY_BYTES = 2**22  # at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The checkpoints of one study under a URL; each is there in full or not at all."""
+    """The checkpoints of one study under a URL. Each is complete or absent."""
 
     url: str
 
     def write(self, name: str, content: Any) -> None:
-        """Keep a checkpoint; it is safe when this returns."""
-        fs, root = self._opened()
-        if isinstance(fs, LocalFileSystem):  # two workers may write the same one: each under a name of its own
+        """Save a checkpoint; it is safe when this returns."""
+        fs, root = self._open()
+        if isinstance(fs, LocalFileSystem):
+            # two workers may write the same checkpoint, so each uses a temporary name of its own
             write_checkpoint(Path(root) / name, lambda file: file.write(content), f".{secrets.token_hex(4)}.tmp")
             return
         try:
             fs.makedirs(root, exist_ok=True)
-            with fs.open(f"{root}/{name}", "wb") as file:  # object stores show a file when it is closed
+            with fs.open(f"{root}/{name}", "wb") as file:  # an object store shows a file only when it is closed
                 file.write(memoryview(content))
-        except Exception as error:  # no fault of this fork: all of them would fail, and the study would be lost
-            raise self._trouble(name, "written", error) from None
+        except Exception as error:  # all forks would fail, not this one, so the study stops
+            raise self._error(name, "written", error) from None
 
     def read(self, name: str) -> bytes:
         """The content of a checkpoint."""
-        fs, root = self._opened()
+        fs, root = self._open()
         try:
             return fs.cat_file(f"{root}/{name}")
         except Exception as error:
-            raise self._trouble(name, "read", error) from None
+            raise self._error(name, "read", error) from None
 
     def exists(self, name: str) -> bool:
         """Whether a checkpoint is there."""
-        fs, root = self._opened()
+        fs, root = self._open()
         try:
             fs.invalidate_cache()
             return bool(fs.exists(f"{root}/{name}"))
         except Exception as error:
-            raise self._trouble(name, "looked for", error) from None
+            raise self._error(name, "looked for", error) from None
 
     def keep_only(self, names: set[str]) -> None:
-        """Delete all others; what is being written under one of these names stays."""
-        fs, root = self._opened()
+        """Delete all other checkpoints. A temporary file of one of these names may be in use, and stays."""
+        fs, root = self._open()
         try:
             fs.invalidate_cache()
-            found = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
-            for path in found:
+            paths = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
+            for path in paths:
                 name = path.rsplit("/", 1)[-1]
-                if not any(name == kept or name.startswith(f"{kept}.") for kept in names):
-                    with suppress(FileNotFoundError):  # a temporary one that was renamed just now
+                if not any(name == needed or name.startswith(f"{needed}.") for needed in names):
+                    with suppress(FileNotFoundError):  # a temporary file that has just been renamed
                         fs.rm_file(path)
         except Exception as error:
-            raise self._trouble("that nothing begins from", "deleted", error) from None
+            raise self._error("that nothing begins from", "deleted", error) from None
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy a checkpoint into a file, piece by piece."""
-        fs, root = self._opened()
+        fs, root = self._open()
         try:
             with fs.open(f"{root}/{name}", "rb") as source:
-                write_checkpoint(path, lambda file: shutil.copyfileobj(source, file, 2**22))
+                write_checkpoint(path, lambda file: shutil.copyfileobj(source, file, COPY_BYTES))
         except TrainingError:  # of the study's own disk
             raise
         except Exception as error:
-            raise self._trouble(name, "fetched", error) from None
+            raise self._error(name, "fetched", error) from None
 
-    def _opened(self) -> tuple[Any, str]:
+    def _open(self) -> tuple[Any, str]:
         fs, root = fsspec.url_to_fs(self.url)
         return fs, str(root).rstrip("/")
 
-    def _trouble(self, name: str, what: str, error: Exception) -> TrainingError:
+    def _error(self, name: str, action: str, error: Exception) -> TrainingError:
         return TrainingError(
-            f"the checkpoint {name} could not be {what} at {self.url} ({type(error).__name__}: {error}): "
-            "check the storage and start the study again, it goes on from the last checkpoint"
+            f"the checkpoint {name} could not be {action} at {self.url} ({type(error).__name__}: {error}): "
+            "check the storage and start the study again, it continues from the last checkpoint"
         )
 
 
 def study_storage(url: str | None, folder: Path) -> Storage | None:
-    """Where a study's checkpoints are kept, the same place whenever it is continued; None is the study's folder."""
-    note = folder / "storage.json"
-    known = json.loads(note.read_text()) if note.exists() else None
-    begun = known is not None or any((folder / "checkpoints").glob("*.pt"))
-    before = known["storage"] if known is not None else None
-    if begun and url != before:
+    """The storage of a study, the same one each time it is continued; None if checkpoints are in the study's folder."""
+    file = folder / "storage.json"
+    record = json.loads(file.read_text()) if file.exists() else None
+    has_begun = record is not None or any((folder / "checkpoints").glob("*.pt"))
+    present_url = record["storage"] if record is not None else None
+    if has_begun and url != present_url:
         raise InputError(
-            f"the study in {folder} keeps its checkpoints in {before or 'its folder'}, got storage={url!r}: "
-            + (f"pass storage={before!r}" if before else "leave storage out, or begin a new study")
+            f"the study in {folder} keeps its checkpoints in {present_url or 'its folder'}, got storage={url!r}: "
+            + (f"pass storage={present_url!r}" if present_url else "leave storage out, or begin a new study")
         )
     if url is None:
         return None
-    if known is None:
-        known = {"storage": url, "folder": secrets.token_hex(8)}
-        text = json.dumps(known) + "\n"
-        write_whole(note, lambda file: file.write(text.encode()))
-    return Storage(f"{url.rstrip('/')}/{known['folder']}")
+    if record is None:
+        record = {"storage": url, "folder": secrets.token_hex(8)}
+        text = json.dumps(record) + "\n"
+        write_whole(file, lambda stream: stream.write(text.encode()))
+    return Storage(f"{url.rstrip('/')}/{record['folder']}")
 
 
-def checked_url(url: str) -> str:
-    """A URL that fsspec knows, absolute; or what is missing."""
+def check_url(url: str) -> str:
+    """A URL that fsspec knows; a path is made absolute."""
     try:
         fs, root = fsspec.url_to_fs(url)
     except (ImportError, ValueError) as error:

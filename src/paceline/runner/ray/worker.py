@@ -1,8 +1,8 @@
-"""What runs on the nodes of a cluster: workers, which train, and the keeper, which writes the study's checkpoints.
+"""The actors that run on the nodes of a cluster: workers, and the one that writes the study's checkpoints.
 
-A state travels as the bytes of its checkpoint, so that what is cloned, what is kept and what is continued from are the
-same bytes. A worker yields what it sees while it trains, then its report, then the state: whoever called it owns all of
-these, and what was yielded outlives the worker.
+A state travels as the bytes of its checkpoint. So what is cloned, saved and continued is the same, byte for byte. A
+worker yields the steps of its observations, then its report, then the state. The calling process owns these objects, so
+they outlive the worker.
 """
 
 import sys
@@ -26,30 +26,30 @@ from paceline.runner.ray.storage import Storage
 from paceline.study import Interval, Report
 from paceline.training import pack_checkpoint, require_checkpoint, set_random_state, unpack_checkpoint, write_checkpoint
 
-BETWEEN = 0.05  # seconds between two messages on the steps; each costs a fraction of a millisecond
+MESSAGE_PERIOD = 0.05  # seconds between two messages about steps; each costs a fraction of a millisecond
 
 
 class Worker:
-    """Runs intervals, one at a time, with a training of its own."""
+    """Trains intervals, one at a time, with a training of its own."""
 
     def start(
         self,
         factory: bytes,
-        search: Sequence[str],
+        search_path: Sequence[str],
         threads: int,
         storage: Storage | None,
-        drawn: dict[str, Any],
+        random_state: dict[str, Any],
         seed: int,
     ) -> str:
-        """Build the training, with random numbers that are the same for all workers; the node it is on."""
-        sys.path.extend(path for path in search if path not in sys.path)
+        """Build the training, from the same random state on all workers. Returns the id of the node."""
+        sys.path.extend(path for path in search_path if path not in sys.path)
         torch.set_num_threads(threads)
         self._storage, self._packed = storage, None
-        set_random_state(drawn)
+        set_random_state(random_state)
         try:
             self._local = Local(_read_factory(factory), save=self._save, load=self._load)
-        except TrainingError as error:  # it travels without its cause
-            if error.__cause__ is not None:
+        except TrainingError as error:
+            if error.__cause__ is not None:  # the cause does not travel with the error
                 last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
                 error.add_note(f"at {last.filename}, line {last.lineno}")
             raise
@@ -57,9 +57,10 @@ class Worker:
         return str(ray.get_runtime_context().get_node_id())
 
     def run(self, interval: Interval | None, target: Path, packed: Any, task: int = 0) -> Generator[Any]:
-        """Train an interval from a packed state, None if it is held or in the storage; without one, begin a run.
+        """Train an interval; without one, return the initial state of a task.
 
-        Yields steps in lists, then the report, then the packed state it came to unless it failed.
+        `packed` is the state that the interval begins from, None if it is loaded already or in the storage. Yields
+        lists of steps, then the report, then the packed state, unless the interval failed.
         """
         self._packed = packed
         if interval is None:
@@ -74,19 +75,19 @@ class Worker:
         self._packed = None
 
     def _train(self, interval: Interval) -> Generator[list[int], None, Report]:
-        """Yield steps in batches; each is a message to the driver."""
-        observed, steps, told = self._local.train(interval), list[int](), 0.0
+        """Yield steps in lists, since each is a message to the process that runs the study."""
+        observations, steps, sent = self._local.train(interval), list[int](), 0.0
         while True:
             try:
-                steps.append(next(observed))
+                steps.append(next(observations))
             except StopIteration as end:
                 return end.value
-            if time.monotonic() - told > BETWEEN:
+            if time.monotonic() - sent > MESSAGE_PERIOD:
                 yield steps
-                steps, told = [], time.monotonic()
+                steps, sent = [], time.monotonic()
 
     def _save(self, state: dict[str, Any], target: Path) -> None:
-        self._packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # travels and is read without a copy
+        self._packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # an array travels and is read without a copy
         if self._storage is not None:
             self._storage.write(target.name, self._packed)
 
@@ -96,20 +97,20 @@ class Worker:
         return unpack_checkpoint(self._packed, origin)
 
 
-class Keeper:
-    """Writes and reads checkpoints on the driver's node, so that the driver need not hold them."""
+class CheckpointActor:
+    """Writes and reads the checkpoints in the study's folder, which the process that runs the study never loads."""
 
     def write(self, packed: Any, path: Path) -> None:
-        """Keep a state that came through the object store."""
+        """Save a state that came through the object store."""
         write_checkpoint(path, lambda file: file.write(packed))
 
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
-        """Put a state into the object store."""
+        """Put a saved state into the object store."""
         return np.asarray(np.memmap(require_checkpoint(path), np.uint8, mode="r"))
 
 
 def _without_exception(report: Report) -> Report:
-    """The report without a user's exception, which may not be picklable, or hold much memory."""
+    """The report without a user's exception, which may not be picklable, or may hold much memory."""
     if report.failure is None:
         return report
     return replace(report, failure=replace(report.failure, error=None))
@@ -121,5 +122,5 @@ def _read_factory(pickled: bytes) -> Factories:
     except Exception as error:
         raise TrainingError(
             f"the training factory could not be read on a node ({type(error).__name__}: {error}): install its module "
-            "there, or let ray bring it along, ray.init(runtime_env={'working_dir': '.'})"
+            "there, or let ray bring it, ray.init(runtime_env={'working_dir': '.'})"
         ) from error
