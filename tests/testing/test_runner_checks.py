@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from paceline.runner import Local, Runner
-from paceline.runner import Streams
+from paceline.runner import Local, Runner, Streams
 from paceline.study import Failure, Interval, Report
 from paceline.testing import ConformanceError, check_runner
 from tests.training.example_trainings import device_digits
