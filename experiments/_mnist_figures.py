@@ -1,8 +1,8 @@
 """Figures of `experiments.mnist`, after those of the paper's sections 2 and 4, from its results alone.
 
-`traces_*`: what runs showed and what was forecast of them (fig:multiresults); `embedding`: where tasks lie
-(fig:multiresultslatent); `surfaces`: what the model learnt (fig:model); `formatting`: how traces become data of the
-latent processes (fig:formatting). Models are fitted anew to the runs of the studies.
+`traces_*`: runs and their forecasts (fig:multiresults). `embedding`: where tasks lie (fig:multiresultslatent).
+`surfaces`: the fitted latent functions (fig:model). `formatting`: how traces become data of the latent processes
+(fig:formatting). Models are fitted again to the runs of the studies.
 """
 
 from collections.abc import Sequence
@@ -15,62 +15,62 @@ import torch
 from matplotlib.axes import Axes
 from torch.nn.functional import softplus
 
-from experiments._mnist_runs import BOUNDS, INTERVALS, RESULTS, Asked, rows, space
+from experiments._mnist_families import FamilyStudy
+from experiments._mnist_results import BOUNDS, FOLDER, INTERVALS, rows, space
 from experiments._style import GREY, OKABE, drawing, save
 from experiments._svgp import PAIRS, STEPS
-from paceline import Study, TraceModel
+from paceline import TraceModel
 from paceline.model import hermite, latent_input, tensor
 from paceline.tuner import load_family
 
 COLOUR = dict(zip(PAIRS, OKABE, strict=False))
-VALUE, SHOWN = "$-$ELBO$/N$ (nats)", 12
+VALUE, DRAWS = "$-$ELBO$/N$ (nats)", 12
 
 
 def draw() -> None:
-    """All figures whose results are there."""
+    """Draw all figures whose results exist."""
     with drawing():
         for bounds, model in (("paper", "paper"), ("wide", "ours")):
-            asked = Asked(bounds, model, 0)
-            if asked.done and (fresh := _fresh(asked)):
-                fitted = _fitted(asked)
-                save(traces(asked, fitted, fresh), RESULTS / f"traces_{bounds}_{model}.png")
+            study = FamilyStudy(bounds, model, 0)
+            if study.is_finished and (fresh := _fresh(study)):
+                fitted = _fitted(study)
+                save(traces(study, fitted, fresh), FOLDER / f"traces_{bounds}_{model}.png")
                 if model == "paper":
-                    save(surfaces(fitted, "2/3"), RESULTS / "surfaces.png")
-                    save(formatting(asked), RESULTS / "formatting.png")
-        studies = [
-            asked for model in ("paper", "ours") for seed in range(3) if (asked := Asked("paper", model, seed)).done
-        ]
+                    save(surfaces(fitted, "2/3"), FOLDER / "surfaces.png")
+                    save(formatting(study), FOLDER / "formatting.png")
+        families = [FamilyStudy("paper", model, seed) for model in ("paper", "ours") for seed in range(3)]
+        studies = [study for study in families if study.is_finished]
         if studies:
-            save(embeddings(studies), RESULTS / "embedding.png")
+            save(embeddings(studies), FOLDER / "embedding.png")
 
 
-def _fitted(asked: Asked) -> TraceModel:
-    family, runs = load_family(asked.folder)
+def _fitted(study: FamilyStudy) -> TraceModel:
+    family, runs = load_family(study.folder)
     return family.fit(runs)
 
 
-def _fresh(asked: Asked) -> dict[str, dict[str, Any]]:
+def _fresh(study: FamilyStudy) -> dict[str, dict[str, Any]]:
     """One fresh run of each task's answer."""
-    key = (asked.bounds, asked.seed, asked.model)
+    key = (study.bounds, study.seed, study.model)
     own = [row for row in rows("fresh") if (row["bounds"], row["seed"], row["method"]) == key]
     return {task: next(row for row in own if row["task"] == task) for task in PAIRS} if own else {}
 
 
-def traces(asked: Asked, model: TraceModel, fresh: dict[str, dict[str, Any]]) -> plt.Figure:
-    """Random schedules above, those found below: runs in black, forecasts in colour, rates in grey."""
-    others = [r for r in rows("random") if r["bounds"] == asked.bounds and r["seed"] != asked.seed]
+def traces(study: FamilyStudy, model: TraceModel, fresh: dict[str, dict[str, Any]]) -> plt.Figure:
+    """Random schedules above, recommended ones below: runs in black, forecasts in colour, rates in grey."""
+    others = [r for r in rows("random") if r["bounds"] == study.bounds and r["seed"] != study.seed]
     random = {task: next(r for r in others if r["task"] == task) for task in PAIRS}
     figure, axes = plt.subplots(2, len(PAIRS), figsize=(7.4, 3.5), sharex=True, sharey=True)
     for i, (label, runs) in enumerate((("random schedules", random), ("schedules found", fresh))):
         for axis, (task, run) in zip(axes[i], runs.items(), strict=True):
-            right = _rates(axis, asked.bounds, run["x"])
+            right = _rates(axis, study.bounds, run["x"])
             right.set_yticklabels([]) if task != list(runs)[-1] else right.set_ylabel("learning rate", color=GREY)
             steps = np.arange(10, STEPS + 1, 10)
-            said = model.forecast(space(asked.bounds).schedule(run["x"]), steps, task=task, noise=False)
-            low, high = said.band(0.9)
+            forecast = model.forecast(space(study.bounds).schedule(run["x"]), steps, task=task, noise=False)
+            low, high = forecast.band(0.9)
             axis.fill_between(steps, low, high, color=COLOUR[task], alpha=0.22, lw=0)
-            axis.plot(steps, said.draws[:SHOWN].T, color=COLOUR[task], lw=0.4, alpha=0.7)
-            axis.plot(steps, said.median, color=COLOUR[task], lw=2.2)
+            axis.plot(steps, forecast.draws[:DRAWS].T, color=COLOUR[task], lw=0.4, alpha=0.7)
+            axis.plot(steps, forecast.median, color=COLOUR[task], lw=2.2)
             axis.plot(run["steps"], run["values"], color="black", lw=0.9)
             axis.set_yscale("log")
             axis.set_title(f"{task.replace('/', ' against ')}" if i == 0 else "")
@@ -78,16 +78,16 @@ def traces(asked: Asked, model: TraceModel, fresh: dict[str, dict[str, Any]]) ->
             if i:
                 axis.set_xlabel("iteration")
         axes[i, 0].set_ylabel(f"{label}\n{VALUE}")
-    every = np.concatenate([run["values"] for runs in (random, fresh) for run in runs.values()])
-    axes[0, 0].set_ylim(every.min() / 1.25, every.max() * 1.25)
-    axes[0, 0].set_yticks([t for t in (0.05, 0.1, 0.2, 0.5, 1.0) if every.min() / 1.25 < t < every.max() * 1.25])
+    values = np.concatenate([run["values"] for runs in (random, fresh) for run in runs.values()])
+    axes[0, 0].set_ylim(values.min() / 1.25, values.max() * 1.25)
+    axes[0, 0].set_yticks([t for t in (0.05, 0.1, 0.2, 0.5, 1.0) if values.min() / 1.25 < t < values.max() * 1.25])
     axes[0, 0].yaxis.set_major_formatter("{x:g}")
     axes[0, 0].yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     return figure
 
 
 def _rates(axis: Axes, bounds: str, x: Sequence[float]) -> Axes:
-    """The rates of a schedule behind what an axis shows."""
+    """Draw the rates of a schedule in the background."""
     right = axis.twinx()
     edges = np.linspace(0, STEPS, INTERVALS + 1)
     right.stairs(space(bounds).schedule(x).multipliers, edges, color=GREY, lw=1.0, baseline=None)
@@ -103,18 +103,18 @@ def _rates(axis: Axes, bounds: str, x: Sequence[float]) -> Axes:
     return right
 
 
-def embeddings(studies: Sequence[Asked]) -> plt.Figure:
-    """Where each task lies in each study; axes are not to one scale, the second is much narrower."""
-    columns = sum(asked.model == studies[0].model for asked in studies)
+def embeddings(studies: Sequence[FamilyStudy]) -> plt.Figure:
+    """Where each task lies in each study. The axes have different scales: the second is much narrower."""
+    columns = sum(study.model == studies[0].model for study in studies)
     lines = -(-len(studies) // columns)
     figure, axes = plt.subplots(lines, columns, figsize=(6.4, 1.7 * lines), sharex=True, sharey=True, squeeze=False)
-    for axis, asked in zip(axes.ravel(), studies, strict=False):
-        places = Study.open(asked.folder).embedding
+    for axis, study in zip(axes.ravel(), studies, strict=False):
+        locations = study.open().embedding
         for task, mark in zip(PAIRS, "os^Dv", strict=True):
-            axis.plot(*places[task], mark, color=COLOUR[task], ms=5, alpha=0.85, mec="white", mew=0.4, label=task)
+            axis.plot(*locations[task], mark, color=COLOUR[task], ms=5, alpha=0.85, mec="white", mew=0.4, label=task)
         axis.axhline(0, color="0.9", lw=0.6, zorder=0)
         axis.axvline(0, color="0.9", lw=0.6, zorder=0)
-        axis.set_title({"paper": "paper's model", "ours": "defaults"}[asked.model] + f", seed {asked.seed}")
+        axis.set_title({"paper": "paper's model", "ours": "defaults"}[study.model] + f", seed {study.seed}")
         axis.margins(0.12, 0.4)
     for axis in axes[-1]:
         axis.set_xlabel("$w_1$")
@@ -127,8 +127,8 @@ def embeddings(studies: Sequence[Asked]) -> plt.Figure:
 def surfaces(model: TraceModel, task: str) -> plt.Figure:
     """Mean and deviation of phi(f_1) and phi(f_2) over start value and rate."""
     encoder = model.encoder
-    seen = encoder.inputs(model.segments)[:, 0]
-    values, x = np.linspace(float(seen.min()), float(seen.max()), 25), np.linspace(0, 1, 25)
+    inputs = encoder.inputs(model.segments)[:, 0]
+    values, x = np.linspace(float(inputs.min()), float(inputs.max()), 25), np.linspace(0, 1, 25)
     grid = torch.meshgrid(tensor(values), tensor(x), indexing="ij")
     mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], 1, encoder.task_number(task)))
     nodes, weights = hermite(20)
@@ -161,16 +161,16 @@ def surfaces(model: TraceModel, task: str) -> plt.Figure:
     return figure
 
 
-def formatting(asked: Asked) -> plt.Figure:
+def formatting(study: FamilyStudy) -> plt.Figure:
     """Four traces with their rates, one interval's notation, and the locations of all intervals."""
-    chosen = [row for row in rows("random") if row["bounds"] == asked.bounds and row["task"] == "2/3"][:4]
+    chosen = [row for row in rows("random") if row["bounds"] == study.bounds and row["task"] == "2/3"][:4]
     figure = plt.figure(figsize=(7.4, 2.9))
     parts = figure.add_gridspec(2, 3, height_ratios=(2, 1))
     top, low = figure.add_subplot(parts[0, 0]), figure.add_subplot(parts[1, 0])
     middle, right = figure.add_subplot(parts[:, 1]), figure.add_subplot(parts[:, 2])
     edges = np.linspace(0, STEPS, INTERVALS + 1)
     for row, colour in zip(chosen, OKABE, strict=False):
-        rates = space(asked.bounds).schedule(row["x"]).multipliers
+        rates = space(study.bounds).schedule(row["x"]).multipliers
         starts = np.interp(edges[:-1], row["steps"], row["values"])
         top.plot(row["steps"], row["values"], color=colour, lw=1.2)
         top.plot(edges[:-1], starts, "o", color=colour, ms=2.5)
@@ -184,7 +184,7 @@ def formatting(asked: Asked) -> plt.Figure:
         yscale="log", xlabel="start value $Y_k$", ylabel="learning rate $x_k$", title="data of the latent processes"
     )
     top.set_title("traces and rates")
-    _notation(middle, chosen[0], asked.bounds, OKABE[0])
+    _notation(middle, chosen[0], study.bounds, OKABE[0])
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Tables of `experiments.mnist`, from its results alone."""
+"""Tables of `experiments.mnist`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks._report import result, table
-from experiments._mnist_runs import BOUNDS, KINDS, MODELS, final, rows
+from experiments._mnist_forecasts import KINDS
+from experiments._mnist_results import BOUNDS, MODELS, final_value, rows
 from experiments._svgp import PAIRS
 
-RIVAL = "random search"
+REFERENCE = "random search"
 
 
 def show() -> None:
-    """All tables, and the figures that bars are held against."""
+    """Print all tables, and the numbers that the claims are compared with."""
     for bounds in BOUNDS:
-        judged(bounds, [row for row in rows("fresh") if row["bounds"] == bounds])
-    covered(rows("coverage"))
+        print_fresh_runs(bounds, [row for row in rows("fresh") if row["bounds"] == bounds])
+    print_coverage(rows("coverage"))
     for bounds in BOUNDS:
-        new_task(bounds, [row for row in rows("new_task") if row["bounds"] == bounds])
+        print_new_tasks(bounds, [row for row in rows("new_task") if row["bounds"] == bounds])
 
 
 def _label(*words: str) -> str:
@@ -26,20 +27,20 @@ def _label(*words: str) -> str:
 
 
 def with_error(values: Sequence[float]) -> str:
-    """Mean, standard error where there are several, and how many."""
+    """Mean, standard error if there are several values, and how many there are."""
     error = f" +- {np.std(values, ddof=1) / len(values) ** 0.5:.4f}" if len(values) > 1 else ""
     return f"{np.mean(values):.4f}{error} ({len(values)})"
 
 
-def judged(bounds: str, fresh: Sequence[dict[str, Any]]) -> None:
-    """What each method's schedules reach on fresh seeds, beside what it saw or said itself; then against the rival."""
+def print_fresh_runs(bounds: str, fresh: Sequence[dict[str, Any]]) -> None:
+    """The values of each method's schedules on fresh seeds beside those it expected; then against random search."""
     if not fresh:
         return
     ends = dict[tuple[str, str, int], list[float]]()
     for row in fresh:
-        ends.setdefault((row["method"], row["task"], row["seed"]), []).append(final(row))
+        ends.setdefault((row["method"], row["task"], row["seed"]), []).append(final_value(row))
     means = {key: float(np.mean(values)) for key, values in ends.items()}
-    said = {(row["method"], row["task"], row["seed"]): row["said"] for row in fresh}
+    expected = {(row["method"], row["task"], row["seed"]): row["expected"] for row in fresh}
     methods = list(dict.fromkeys(row["method"] for row in fresh))
     lines, paired = list[list[object]](), list[list[object]]()
     for method in methods:
@@ -47,32 +48,32 @@ def judged(bounds: str, fresh: Sequence[dict[str, Any]]) -> None:
         seeds = sorted({seed for _, _, seed in own})
         by_seed = [float(np.mean([own[method, task, seed] for task in PAIRS])) for seed in seeds]
         by_task = [float(np.mean([own[method, task, seed] for seed in seeds])) for task in PAIRS]
-        claims = [said[key] for key in own]
-        claim = "" if claims[0] is None else f"{np.mean(claims):.4f}"
-        lines.append([method, claim, with_error(by_seed), *(f"{value:.4f}" for value in by_task)])
+        values = [expected[key] for key in own]
+        mean_expected = "" if values[0] is None else f"{np.mean(values):.4f}"
+        lines.append([method, mean_expected, with_error(by_seed), *(f"{value:.4f}" for value in by_task)])
         result(f"mnist_{bounds}_{_label(method)}", float(np.mean(by_seed)))
-        rivals = [key for key in own if (RIVAL, *key[1:]) in means]
-        if method == RIVAL or not rivals:
+        compared = [key for key in own if (REFERENCE, *key[1:]) in means]
+        if method == REFERENCE or not compared:
             continue
-        logs = {key: np.log(own[key] / means[(RIVAL, *key[1:])]) for key in rivals}
-        each = [float(np.mean([gap for key, gap in logs.items() if key[2] == seed])) for seed in seeds]
+        logs = {key: np.log(own[key] / means[(REFERENCE, *key[1:])]) for key in compared}
+        seed_gaps = [float(np.mean([gap for key, gap in logs.items() if key[2] == seed])) for seed in seeds]
         better = sum(gap < 0 for gap in logs.values())
         gaps = [float(np.mean([gap for key, gap in logs.items() if key[1] == task])) for task in PAIRS]
-        paired.append([method, with_error(each), f"{better} of {len(logs)}", *(f"{gap:+.3f}" for gap in gaps)])
-        result(f"mnist_{bounds}_{_label(method, 'against random')}", float(np.mean(each)))
+        paired.append([method, with_error(seed_gaps), f"{better} of {len(logs)}", *(f"{gap:+.3f}" for gap in gaps)])
+        result(f"mnist_{bounds}_{_label(method, 'against random')}", float(np.mean(seed_gaps)))
     runs = len({row["run_seed"] for row in fresh})
     print(f"\n{bounds} bounds {BOUNDS[bounds]}: -ELBO/N at the end, nats per image; {runs} fresh runs of each schedule")
     print(table(["method", "said or seen", "fresh runs (seeds)", *PAIRS], lines))
-    print(table([f"log ratio to {RIVAL}", "mean (seeds)", "better", *PAIRS], paired))
+    print(table([f"log ratio to {REFERENCE}", "mean (seeds)", "better", *PAIRS], paired))
 
 
-def covered(found: Sequence[dict[str, Any]]) -> None:
-    """Share of observations, and of last ones, inside the 90 % band."""
+def print_coverage(coverage: Sequence[dict[str, Any]]) -> None:
+    """Share of observations, and of final ones, inside the 90 % band."""
     lines = list[list[object]]()
     for bounds in BOUNDS:
         for model in MODELS:
             for kind in KINDS:
-                own = [row for row in found if (row["bounds"], row["model"], row["kind"]) == (bounds, model, kind)]
+                own = [row for row in coverage if (row["bounds"], row["model"], row["kind"]) == (bounds, model, kind)]
                 if not own:
                     continue
                 inside, end = (float(np.mean([row[what] for row in own])) for what in ("inside", "end"))
@@ -97,26 +98,26 @@ def covered(found: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def new_task(bounds: str, found: Sequence[dict[str, Any]]) -> None:
-    """How the one run of a task that was left out ended, against random schedules from the same start."""
-    if not found:
+def print_new_tasks(bounds: str, runs: Sequence[dict[str, Any]]) -> None:
+    """Final values of the one run of a task that was left out, against random schedules from the same start."""
+    if not runs:
         return
-    ended = {(row["method"], row["task"], row["seed"]): row["value"] for row in found}
-    ended |= {("cold, weights returned", r["task"], r["seed"]): r["returned"] for r in found if r["method"] == "cold"}
-    for task, seed in sorted({(row["task"], row["seed"]) for row in found}):
-        random = [final(r) for r in rows("random") if (r["bounds"], r["task"], r["seed"]) == (bounds, task, seed)]
+    ends = {(row["method"], row["task"], row["seed"]): row["value"] for row in runs}
+    ends |= {("cold, weights returned", r["task"], r["seed"]): r["returned"] for r in runs if r["method"] == "cold"}
+    for task, seed in sorted({(row["task"], row["seed"]) for row in runs}):
+        random = [final_value(r) for r in rows("random") if (r["bounds"], r["task"], r["seed"]) == (bounds, task, seed)]
         if random:
-            ended["a random schedule", task, seed] = float(np.mean(random))
-            ended[f"best of {len(random)} random", task, seed] = min(random)
+            ends["a random schedule", task, seed] = float(np.mean(random))
+            ends[f"best of {len(random)} random", task, seed] = min(random)
     lines = list[list[object]]()
-    for method in dict.fromkeys(["warm start", *(key[0] for key in ended)]):
-        own = {key[1:]: value for key, value in ended.items() if key[0] == method}
-        logs = [float(np.log(value / ended[("warm start", *key)])) for key, value in own.items()]
+    for method in dict.fromkeys(["warm start", *(key[0] for key in ends)]):
+        own = {key[1:]: value for key, value in ends.items() if key[0] == method}
+        logs = [float(np.log(value / ends[("warm start", *key)])) for key, value in own.items()]
         by_task = [np.mean([value for key, value in own.items() if key[0] == task]) for task in PAIRS]
         mean = float(np.mean(list(own.values())))
         gap = with_error(logs) if method != "warm start" else ""
         lines.append([method, f"{mean:.4f}", gap, *(f"{value:.4f}" for value in by_task)])
         result(f"mnist_new_{bounds}_{_label(method)}", mean)
-    seeds = len({row["seed"] for row in found})
+    seeds = len({row["seed"] for row in runs})
     print(f"\na task left out, {bounds} bounds: -ELBO/N at the end of one run; {seeds} seed(s)")
     print(table(["method", "mean", "log ratio to warm start (runs)", *PAIRS], lines))

@@ -6,7 +6,7 @@ these are computed here by the formula, and for several runs at once; gpytorch's
 (tests/experiments) in several times the time.
 
 The trace is -ELBO/N, in nats per image: positive, and the same objective as the ELBO. It is observed on 1,000 images
-of the training set, the same for all runs, so that what is left of noise is that of the run itself.
+of the training set, the same for all runs, so that the only noise is that of the run itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ JITTER = 1e-4  # gpytorch's own for float32
 
 
 class Classifier(gpytorch.models.ApproximateGP):
-    """f ~ GP(c, s RBF(l)), seen through inducing points that begin at `inducing`."""
+    """f ~ GP(c, s RBF(l)), with inducing points that begin at `inducing`."""
 
     def __init__(self, inducing: Tensor, lengthscale: float) -> None:
         q = gpytorch.variational.CholeskyVariationalDistribution(len(inducing))
@@ -57,7 +57,7 @@ def parts(model: Classifier) -> dict[str, Tensor]:
 
 
 def negative_elbo(p: dict[str, Tensor], x: Tensor, y: Tensor, images: Tensor) -> Tensor:
-    """-ELBO/N of each run's batch (runs, batch, pixels) with labels in {-1, 1}, N being the number of all `images`."""
+    """-ELBO/N of each run's batch (runs, batch, pixels) with labels in {-1, 1}; N is the number of all `images`."""
     z, scale, length = p["inducing_points"], softplus(p["raw_outputscale"]), softplus(p["raw_lengthscale"])
     zz, xx = z.square().sum(-1), x.square().sum(-1)
     kzz = scale * torch.exp((z @ z.mT - 0.5 * (zz[:, :, None] + zz[:, None])).clamp_max(0) / length.square())
@@ -74,16 +74,16 @@ def negative_elbo(p: dict[str, Tensor], x: Tensor, y: Tensor, images: Tensor) ->
     # KL[N(m, RR') || N(0, I)]
     logs = root.diagonal(dim1=1, dim2=2).abs().log().sum(-1)
     kl = 0.5 * (root.square().sum((1, 2)) + m.square().sum(-1) - z.shape[1]) - logs
-    return torch.where(failed > 0, torch.nan, kl / images - fit)  # a run that fails does not stop those beside it
+    return torch.where(failed > 0, torch.nan, kl / images - fit)  # a run that fails does not stop the others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Images:
-    """Images of two digits and their labels, -1 or 1; `judged` are those that runs are observed on."""
+    """Images of two digits and their labels, -1 or 1; `observed` are those that runs are observed on."""
 
     x: Tensor
     y: Tensor
-    judged: Tensor
+    observed: Tensor
 
     @classmethod
     def of(cls, pixels: np.ndarray, labels: np.ndarray, observed: int = OBSERVED) -> "Images":
@@ -97,15 +97,15 @@ class Images:
 
     def lengthscale(self) -> float:
         """The median distance between images."""
-        some = self.x[self.judged[:500]]
+        some = self.x[self.observed[:500]]
         return float(torch.cdist(some, some).median())
 
 
 @cache
 def _mnist() -> tuple[np.ndarray, np.ndarray]:
-    held = np.load(folder() / "mnist.npz")
-    means = held["x_train"].reshape(-1, 14, 2, 14, 2).mean((2, 4), dtype=np.float32) / 255
-    return means.reshape(-1, 196), held["y_train"]
+    arrays = np.load(folder() / "mnist.npz")
+    means = arrays["x_train"].reshape(-1, 14, 2, 14, 2).mean((2, 4), dtype=np.float32) / 255
+    return means.reshape(-1, 196), arrays["y_train"]
 
 
 @cache
@@ -116,8 +116,8 @@ def images(task: str) -> Images:
     return Images.of(pixels[own], np.where(digits[own] == PAIRS[task][1], 1.0, -1.0))
 
 
-class Order:
-    """Passes over the images in random order, as numbers of a batch: the images are looked up where they are used."""
+class BatchNumbers:
+    """Passes over the images in random order. Batches are numbers of images, which the loss looks up."""
 
     def __init__(self, count: int, size: int = BATCH) -> None:
         self.count, self.size = count, size
@@ -129,21 +129,21 @@ class Order:
 
 def training(data: Images, seed: int, *, average: bool = False, inducing: int = INDUCING) -> TorchTraining:
     """One run: inducing points, q(u) and the order of the images are those of the seed."""
-    kept = torch.get_rng_state()
+    state = torch.get_rng_state()
     torch.manual_seed(seed)
     model = Classifier(data.x[torch.randperm(len(data.x))[:inducing]].clone(), data.lengthscale())
-    judged = data.x[data.judged][None], data.y[data.judged][None]
-    built = TorchTraining(
+    observed = data.x[data.observed][None], data.y[data.observed][None]
+    run = TorchTraining(
         model,
         torch.optim.Adam(model.parameters(), fused=True),
-        batches=Order(len(data.x)),
+        batches=BatchNumbers(len(data.x)),
         loss=lambda model, batch: negative_elbo(parts(model), data.x[batch][None], data.y[batch][None], data.count)[0],
-        evaluate=lambda model: negative_elbo(parts(model), *judged, data.count)[0],
+        evaluate=lambda model: negative_elbo(parts(model), *observed, data.count)[0],
         every=EVERY,
         **({} if average else {"average": None}),
     )
-    torch.set_rng_state(kept)
-    return built
+    torch.set_rng_state(state)
+    return run
 
 
 def seed_of(task: str, seed: int) -> int:
@@ -152,5 +152,5 @@ def seed_of(task: str, seed: int) -> int:
 
 
 def factory(task: str, seed: int, *, average: bool = False) -> Callable[[], TorchTraining]:
-    """What builds a run of a task."""
+    """A function that makes a run of a task."""
     return lambda: training(images(task), seed_of(task, seed), average=average)
