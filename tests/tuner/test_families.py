@@ -12,7 +12,7 @@ from paceline import Schedule, Study, Trace, tune, tune_tasks
 from paceline.errors import InputError, JournalError
 from paceline.shapes import Linear
 from paceline.strategy.multitask import Space
-from paceline.strategy.multitask.preprocess import preprocess_runs
+from paceline.strategy.multitask.preprocess_runs import preprocess_runs
 from paceline.study import digest, read_known, write_known
 from paceline.traces import LearningRateRange
 from paceline.tuner import load_family, read_known_runs

@@ -97,18 +97,18 @@ def show_settings(function: Callable[..., Any], settings: type) -> None:
     """Show the settings in the signature and the help of a function that takes them as `**changes`."""
     parameters = list(inspect.signature(function).parameters.values())
     own = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
-    named = {p.name for p in own}
-    shown = [
+    own_names = {p.name for p in own}
+    extra = [
         inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
         for each in fields(settings)
-        if each.name not in named
+        if each.name not in own_names
     ]
-    signature = inspect.signature(function).replace(parameters=[*own, *shown])
+    signature = inspect.signature(function).replace(parameters=[*own, *extra])
     setattr(function, "__signature__", signature)  # noqa: B010  functions declare no such attribute
     function.__doc__ = f"{inspect.getdoc(function)}\n\n{settings_text(settings)}"
 
 
-def documented(settings: type[Settings]) -> type[Settings]:
+def document_fields(settings: type[Settings]) -> type[Settings]:
     """Add the fields and their help texts to the docstring of a settings class."""
     settings.__doc__ = f"{inspect.getdoc(settings)}\n\n{settings_text(settings, 'Args:')}"
     return settings

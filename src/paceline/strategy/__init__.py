@@ -4,7 +4,7 @@ from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Stra
 from paceline.strategy.choose import Blind, ByModel
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.fixed_schedules import FixedSchedules
-from paceline.strategy.multitask import MultiTask
+from paceline.strategy.multitask import Family, MultiTask
 from paceline.strategy.newtask import NewTask
 from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
 from paceline.strategy.single import Order, SinglePace
@@ -15,6 +15,7 @@ __all__ = [
     "ByModel",
     "Decision",
     "Dynamic",
+    "Family",
     "FixedSchedules",
     "Fork",
     "Goal",

@@ -136,8 +136,8 @@ def _best_of(
         [replace(runs, tasks=runs.tasks.repeat(count)).finals(schedules.flatten(0, 1)) for runs in futures]
     )
     by_schedule = finals.reshape(len(futures), count, tasks, -1).movedim(1, -1)
-    best, chosen = score(by_schedule[..., None]).max(1)
-    return schedules[chosen, torch.arange(tasks)], best
+    best, index = score(by_schedule[..., None]).max(1)
+    return schedules[index, torch.arange(tasks)], best
 
 
 def _sweep(
@@ -162,8 +162,8 @@ def _sweep(
                 rate = values[:, k] if j == k else x[:, j, None]
                 path = runs.advance(path, rate, j)
             ends.append(torch.stack([y.expand(path.process.batch) for y in path.values[:end][::-1]], -1))
-        best, chosen = score(torch.stack(ends)).max(1)
-        x[:, k] = values[torch.arange(count), k, chosen]
+        best, index = score(torch.stack(ends)).max(1)
+        x[:, k] = values[torch.arange(count), k, index]
         states = [runs.advance(state, x[:, k], k) for runs, state in zip(futures, states, strict=True)]
     return x, best
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.strategy import Goal, MultiTask
-from paceline.strategy.multitask import Family
+from paceline.strategy import Family, Goal, MultiTask
 from paceline.study import Study, digest, read_known, with_parents
 from paceline.traces import LearningRateRange, Mode, Objective, Trace, Weights
 
@@ -23,17 +22,19 @@ def load_family(study: "str | Path | Study") -> tuple[Family, list[Trace]]:
 
     `family.fit(traces)` is the model that its next decision would be made with.
     """
-    opened = study if isinstance(study, Study) else Study.open(study)
-    settings = opened.settings
-    if not opened.tasks:
+    family_study = study if isinstance(study, Study) else Study.open(study)
+    settings = family_study.settings
+    if not family_study.tasks:
         raise InputError(
-            f"{opened.path} is a study of one run: expected one of a family of tasks, made with tune_tasks or "
-            f"`paceline tasks`; this one can be joined into a family as known={{'name': {str(opened.path)!r}}}"
+            f"{family_study.path} is a study of one run: expected one of a family of tasks, made with tune_tasks or "
+            f"`paceline tasks`; this one can be joined into a family as known={{'name': {str(family_study.path)!r}}}"
         )
-    strategy = MultiTask.from_json(settings["strategy"], _copied_runs(opened))
+    strategy = MultiTask.from_json(settings["strategy"], _copied_runs(family_study))
     objective = strategy.objective(Objective(settings["mode"]))
-    goal = Goal(LearningRateRange.of(settings["lr"]), settings["steps"], objective, settings["seed"], opened.tasks)
-    traces = opened.traces(strategy.settings.judged_weights)
+    goal = Goal(
+        LearningRateRange.of(settings["lr"]), settings["steps"], objective, settings["seed"], family_study.tasks
+    )
+    traces = family_study.traces(strategy.settings.judged_weights)
     return strategy.family(goal), strategy.all_runs(traces, objective)
 
 

@@ -54,13 +54,13 @@ def tune_tasks(
         The study: `answers`, `best`, `embedding`, `traces()`. Without `study=` its folder is deleted with the
         checkpoints.
     """
-    chosen = with_changes(settings or FamilySettings(), changes, tune_tasks)
+    family_settings = with_changes(settings or FamilySettings(), changes, tune_tasks)
     if not isinstance(tasks, Mapping) or not tasks:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"tasks must be a dict of name and factory, got {tasks!r}: pass {{'a': make_a, 'b': make_b}}")
     objective = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
     with ExitStack() as stack:
         folder = folder_of(stack, study)
-        strategy = with_known_runs(MultiTask(chosen), known or {}, folder, objective)
+        strategy = with_known_runs(MultiTask(family_settings), known or {}, folder, objective)
 
         def make() -> Tuner:
             return Tuner(
@@ -74,26 +74,26 @@ def tune_tasks(
                 tasks=tuple(tasks),
             )
 
-        tuner, started = run_study(stack, list(tasks.values()), runner, folder, make, on_step)
-        opened = Study.open(folder)
-        if not opened.answers:
+        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, on_step)
+        result = Study.open(folder)
+        if not result.answers:
             raise no_winner(tuner.result, study)
         checkpoints = Checkpoints.of_study(folder)
-        states = {checkpoints.path(best.fork, steps) for best in opened.best.values()}
+        states = {checkpoints.path(best.fork, steps) for best in result.best.values()}
         for path in states:
-            started.fetch(path)
-        started.keep_only(states)
-        return opened
+            open_runner.fetch(path)
+        open_runner.keep_only(states)
+        return result
 
 
 def with_known_runs(strategy: MultiTask, known: KnownRuns, folder: Path, objective: Objective) -> MultiTask:
     """The strategy with runs made before: the study's own copy if it has one, else read from where they are."""
     if not known:
         return strategy
-    copied = read_settings(folder)["settings"].get("known") if (folder / "study.json").exists() else None
+    copy = read_settings(folder)["settings"].get("known") if (folder / "study.json").exists() else None
     runs = (
-        read_known(folder, copied["digest"])
-        if copied
+        read_known(folder, copy["digest"])
+        if copy
         else read_known_runs(known, weights=strategy.settings.judged_weights, mode=objective.mode)
     )
     return replace(strategy, known_runs=tuple(runs), sources=known_sources(known))

@@ -9,8 +9,7 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
-from paceline.strategy import Goal, NewTask
-from paceline.strategy.multitask import Family
+from paceline.strategy import Family, Goal, NewTask
 from paceline.study import Event, Study, read_known, read_settings
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.training import Training
@@ -49,11 +48,11 @@ def warm_start(
         settings: all other settings as one object; the defaults of `NewTaskSettings` without it.
         changes: single settings by their names, such as `probe=50, forks=2`.
     """
-    chosen = with_changes(settings or NewTaskSettings(), changes, warm_start)
+    new_task_settings = with_changes(settings or NewTaskSettings(), changes, warm_start)
     with ExitStack() as stack:
         folder = folder_of(stack, study)
         source, runs = _load_copied_family(folder) if (folder / "study.json").exists() else load_family(family)
-        strategy = NewTask.of(source, runs, name, chosen)
+        strategy = NewTask.of(source, runs, name, new_task_settings)
 
         def make() -> Tuner:
             return Tuner(
@@ -66,8 +65,8 @@ def warm_start(
                 on_event=on_event,
             )
 
-        tuner, started = run_study(stack, make_new, runner, folder, make, on_step)
-        return keep_winner(tuner, started, folder, study)
+        tuner, open_runner = run_study(stack, make_new, runner, folder, make, on_step)
+        return keep_winner(tuner, open_runner, folder, study)
 
 
 def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:

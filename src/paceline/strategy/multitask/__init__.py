@@ -2,17 +2,17 @@
 
 from paceline.strategy.multitask.best_schedules import best_schedules
 from paceline.strategy.multitask.criterion import Criterion, LinearCriterion
-from paceline.strategy.multitask.details import embedding_details
 from paceline.strategy.multitask.family import Answer, Family
-from paceline.strategy.multitask.infill import Choice, next_run
+from paceline.strategy.multitask.family_details import embedding_details
+from paceline.strategy.multitask.infill import InfillChoice, next_run
+from paceline.strategy.multitask.multi_task import MultiTask
 from paceline.strategy.multitask.space import Run, Space, as_floats, initial_runs
-from paceline.strategy.multitask.strategy import MultiTask
 
 __all__ = [
     "Answer",
-    "Choice",
     "Criterion",
     "Family",
+    "InfillChoice",
     "LinearCriterion",
     "MultiTask",
     "Run",

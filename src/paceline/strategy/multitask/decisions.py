@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from paceline.model import TraceModel
 from paceline.strategy.base import Decision, History
-from paceline.strategy.multitask.details import (
+from paceline.strategy.multitask.family import Family
+from paceline.strategy.multitask.family_details import (
     answer_details,
     embedding_details,
     final_forecasts,
     infill_details,
     rate_numbers,
 )
-from paceline.strategy.multitask.family import Family
-from paceline.strategy.multitask.infill import Choice
+from paceline.strategy.multitask.infill import InfillChoice
 from paceline.strategy.multitask.space import Run
 from paceline.strategy.multitask.task_summary import best_run_details, worse_runs
 from paceline.study import Interval, Reason, because
@@ -41,12 +41,12 @@ def all_failed_decision(history: History) -> Decision:
 
 
 def infill_decision(
-    family: Family, history: History, model: TraceModel, choices: Sequence[Choice], given_up: Sequence[str]
+    family: Family, history: History, model: TraceModel, choices: Sequence[InfillChoice], failing: Sequence[str]
 ) -> Decision:
     """The runs that teach most."""
     intervals = whole_runs(family, history, [choice.run for choice in choices])
     reasons = [_choice_reason(family, each.fork, choice) for each, choice in zip(intervals, choices, strict=True)]
-    reasons += [because("task given up", task=task, runs=family.settings.max_failures) for task in given_up]
+    reasons += [because("task given up", task=task, runs=family.settings.max_failures) for task in failing]
     details = {
         **best_run_details(history),
         "forecast": final_forecasts(model, history, intervals),
@@ -87,7 +87,7 @@ def _with_runs(family: Family, history: History, runs: Sequence[Run], reason: Re
     )
 
 
-def _choice_reason(family: Family, fork: int, choice: Choice) -> Reason:
+def _choice_reason(family: Family, fork: int, choice: InfillChoice) -> Reason:
     """What a run is expected to teach, and what the best run of each other task would."""
     others = {task: variance for task, variance in choice.rivals.items() if task != choice.run.task}
     ranked = sorted(others.items(), key=lambda item: item[1])[:JOURNALED_RIVALS]

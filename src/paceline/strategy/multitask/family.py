@@ -19,8 +19,8 @@ from paceline.settings import FamilySettings
 from paceline.strategy.base import Goal
 from paceline.strategy.future_runs import FutureRuns, task_numbers
 from paceline.strategy.multitask.best_schedules import best_schedules
-from paceline.strategy.multitask.infill import Choice, next_run
-from paceline.strategy.multitask.preprocess import preprocess_runs
+from paceline.strategy.multitask.infill import InfillChoice, next_run
+from paceline.strategy.multitask.preprocess_runs import preprocess_runs
 from paceline.strategy.multitask.space import Run, Space, initial_runs
 from paceline.traces import Schedule, Trace
 
@@ -113,12 +113,12 @@ class Family:
         under_way: Sequence[Run] = (),
         count: int = 1,
         tasks: "Sequence[str] | None" = None,
-    ) -> tuple[Choice, ...]:
+    ) -> tuple[InfillChoice, ...]:
         """The next runs of some tasks, each as if those before it, and those under way, had gone as expected."""
         tasks, settings = tasks or self.tasks, self.settings
         for run in under_way:
             model = self.fantasy(model, run)
-        choices = list[Choice]()
+        choices = list[InfillChoice]()
         runs_of = Counter([*(trace.task for trace in traces), *(run.task for run in under_way)])
         for i in range(count):
             number = len(traces) + len(under_way) + i

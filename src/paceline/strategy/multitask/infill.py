@@ -27,7 +27,7 @@ CANDIDATE_SPREAD = 0.15  # deviation of the candidates near a reference schedule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class InfillChoice:
     """A run to make, and why.
 
     Args:
@@ -58,7 +58,7 @@ def next_run(
     generator: torch.Generator,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
     optimistic_task: str | None = None,
-) -> Choice:
+) -> InfillChoice:
     """The run that teaches most about the optimistic set; or the optimistic schedule of one task.
 
     Args:
@@ -98,7 +98,7 @@ def next_run(
     rivals = {task: float(scores[owners == m].min()) for m, task in enumerate(tasks) if m in owners}
     run = Run(tasks[int(owners[best])], as_floats(x[best]))
     cost = decision_cost(search, infill, len(tasks), space.intervals)
-    return Choice(run, reference, float(before), float(scores[best]), rivals, cost)
+    return InfillChoice(run, reference, float(before), float(scores[best]), rivals, cost)
 
 
 def screen(
@@ -124,8 +124,8 @@ def screen(
 
 def decision_cost(search: SearchBudget, infill: InfillBudget, tasks: int, intervals: int) -> int:
     """Intervals drawn for one decision: its time is proportional to this."""
-    given = 1 + tasks * infill.inner_draws
+    per_draw = 1 + tasks * infill.inner_draws
     quantiles = search.draws * tasks * search.grid * intervals * (search.sweeps * intervals + (intervals + 1) / 2)
-    moved = infill.gradient_steps * infill.starts * tasks * infill.rough_draws * given * intervals
-    compared = infill.starts * tasks * infill.outer_draws * given * intervals
-    return round(quantiles + moved + compared)
+    ascent = infill.gradient_steps * infill.starts * tasks * infill.rough_draws * per_draw * intervals
+    comparison = infill.starts * tasks * infill.outer_draws * per_draw * intervals
+    return round(quantiles + ascent + comparison)

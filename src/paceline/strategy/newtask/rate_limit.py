@@ -33,18 +33,18 @@ class RateLimit:
         return self.x if self.binds(x) else x
 
 
-def is_beyond_family(family: TraceModel, located: TraceModel, task: str, run: Trace) -> bool:
+def is_beyond_family(family: TraceModel, with_task: TraceModel, task: str, run: Trace) -> bool:
     """Whether a run is better than any interval of the family began: by its level, not by its last value alone.
 
     Args:
         family: the model of the known tasks.
-        located: the same with the new task, and the observations of its run.
+        with_task: the same with the new task, and the observations of its run.
         task: its name.
         run: up to now.
     """
     best = float(family.encoder.inputs(family.segments)[:, 0].max())
-    zero = Normals.none(located.link.latents, 1, 1)
-    state = located.run_state(located.encoder.task_number(task), zero, replace(run, task=task))
+    zero = Normals.none(with_task.link.latents, 1, 1)
+    state = with_task.run_state(with_task.encoder.task_number(task), zero, replace(run, task=task))
     return float(state.values[0]) > best
 
 

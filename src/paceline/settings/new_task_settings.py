@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.settings.fields import check_fields, documented, setting
-from paceline.settings.search import SearchBudget
+from paceline.settings.fields import check_fields, document_fields, setting
+from paceline.settings.search_budget import SearchBudget
 
 
-@documented
+@document_fields
 @dataclass(frozen=True, slots=True)
 class NewTaskSettings:
     """How a run of a new task of a known family is tuned.

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from paceline.errors import InputError
-from paceline.settings.fields import check_fields, documented, setting
+from paceline.settings.fields import check_fields, document_fields, setting
 
 
-@documented
+@document_fields
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
     """How hard to search for the schedule with the best quantile of its final value.
@@ -23,7 +23,7 @@ class SearchBudget:
         check_fields(self)
 
 
-@documented
+@document_fields
 @dataclass(frozen=True, slots=True)
 class InfillBudget:
     """How hard to search for the next run of a family.

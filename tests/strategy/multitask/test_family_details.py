@@ -7,8 +7,8 @@ import pytest
 
 from paceline import Objective, Trace, TraceModel
 from paceline.strategy import Goal, History
-from paceline.strategy.multitask import Choice, Run, Space
-from paceline.strategy.multitask.details import (
+from paceline.strategy.multitask import InfillChoice, Run, Space
+from paceline.strategy.multitask.family_details import (
     answer_details,
     embedding_details,
     final_forecasts,
@@ -40,7 +40,7 @@ def test_a_forecast_names_the_fork_and_the_weights(small_model: TraceModel) -> N
 
 
 def test_what_was_expected_of_each_run(small_model: TraceModel) -> None:
-    choice = Choice(Run("b", X), small_model.posterior.hyper.embedding, 0.5, 0.25, {"a": 0.3, "b": 0.25}, 10)
+    choice = InfillChoice(Run("b", X), small_model.posterior.hyper.embedding, 0.5, 0.25, {"a": 0.3, "b": 0.25}, 10)
     (row,) = infill_details(INTERVALS[:1], [choice])
     assert row == {"fork": 7, "before": 0.5, "after": 0.25, "rivals": {"a": 0.3, "b": 0.25}}
 

@@ -9,7 +9,7 @@ from paceline import Schedule, Trace
 from paceline.errors import InputError
 from paceline.shapes import Linear
 from paceline.strategy.multitask import Space
-from paceline.strategy.multitask.preprocess import preprocess_runs, schedule_on_base
+from paceline.strategy.multitask.preprocess_runs import preprocess_runs, schedule_on_base
 from paceline.traces import LearningRateRange
 
 SPACE = Space(LearningRateRange(0.01, 1.5), 60, 3)

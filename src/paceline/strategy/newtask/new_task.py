@@ -145,17 +145,17 @@ class NewTask(Strategy):
             plan = best if number == 0 else planner.continuation(location, best.fork, start, number)
             # only the first fork is limited: the others may try higher rates, since the best of all is kept
             limit = planner.limit(location, best.fork, k) if number == 0 else RateLimit()
-            limited = limit.binds(plan.x[k - start])
+            is_limited = limit.binds(plan.x[k - start])
             x = distinct_rate(limit.apply(plan.x[k - start]), tried)
             tried.append(x)
             intervals.append(self._interval(history, k, best.fork, x, number))
-            reasons.append(self._interval_reason(intervals[-1], plan, k, limited=limited))
-            reasons += [limit.reason] if limited and limit.reason else []
-        going = {interval.fork for interval in intervals}
+            reasons.append(self._interval_reason(intervals[-1], plan, k, limited=is_limited))
+            reasons += [limit.reason] if is_limited and limit.reason else []
+        continued = {interval.fork for interval in intervals}
         drops = [
             (fork.id, because("expected to end worse", best=best.fork.id))
             for fork in history.alive
-            if best.fork and fork.id not in going
+            if best.fork and fork.id not in continued
         ]
         details = location_details(self.family, self.model, location)
         return Decision(tuple(intervals), tuple(drops), reasons=tuple(reasons), details=details)

@@ -21,7 +21,7 @@ from paceline.strategy.multitask.decisions import (
     lower_decision,
 )
 from paceline.strategy.multitask.family import RUNS_PER_TASK, Family
-from paceline.strategy.multitask.preprocess import preprocess_runs, schedule_on_base
+from paceline.strategy.multitask.preprocess_runs import preprocess_runs, schedule_on_base
 from paceline.strategy.multitask.space import Run, initial_runs
 from paceline.strategy.multitask.task_summary import best_runs, failing_tasks
 from paceline.traces import Objective, Trace
@@ -60,18 +60,18 @@ class MultiTask(Strategy):
 
     def initial_runs(self, goal: Goal) -> tuple[Run, ...]:
         """The runs to begin with: none of tasks that known runs have shown, unless `initial` asks for so many."""
-        known = {trace.task for trace in self.known_runs}
-        new = [task for task in goal.tasks if task not in known]
+        known_tasks = {trace.task for trace in self.known_runs}
+        new = [task for task in goal.tasks if task not in known_tasks]
         each = RUNS_PER_TASK if self.settings.budget >= SMALL_BUDGET * len(new) else 1
-        wanted = self.settings.initial
-        count = each * len(new) if wanted is None else wanted
+        initial = self.settings.initial
+        count = each * len(new) if initial is None else initial
         if count == 0 and self.known_runs:
             return ()
         if count < 1:
             raise InputError(
                 f"initial must be at least 1, got {count}: a model needs runs to begin with, or known ones"
             )
-        tasks = new if wanted is None and new else goal.tasks
+        tasks = new if initial is None and new else goal.tasks
         return initial_runs(self.family(goal).space, tasks, count, goal.seed)
 
     def total_steps(self, goal: Goal) -> int:
@@ -101,23 +101,23 @@ class MultiTask(Strategy):
 
     def propose(self, history: History) -> Decision:
         """The initial design, then what teaches most, then the answers."""
-        goal, made, settings = history.goal, len(history.forks), self.settings
+        goal, so_far, settings = history.goal, len(history.forks), self.settings
         self._check_observations(history)
         initial, family = self.initial_runs(goal), self.family(goal)
-        if made < len(initial):
-            return initial_decision(family, history, initial[made : made + settings.batch], len(initial))
-        given_up = failing_tasks(history, settings.max_failures)
-        tasks = [task for task in goal.tasks if task not in given_up]
-        left, traces = min(settings.batch, settings.budget - made), self.all_runs(history.traces(), goal.objective)
+        if so_far < len(initial):
+            return initial_decision(family, history, initial[so_far : so_far + settings.batch], len(initial))
+        failing = failing_tasks(history, settings.max_failures)
+        tasks = [task for task in goal.tasks if task not in failing]
+        left, traces = min(settings.batch, settings.budget - so_far), self.all_runs(history.traces(), goal.objective)
         over = left <= 0 or not tasks
-        all_failed = not best_runs(history) and all(trace.failed for trace in self.known_runs)
-        if (over and all_failed) or not preprocess_runs(traces, family.space):
+        no_success = not best_runs(history) and all(trace.failed for trace in self.known_runs)
+        if (over and no_success) or not preprocess_runs(traces, family.space):
             return all_failed_decision(history) if over else self._at_lower_rates(family, history, left, tasks)
         model = family.fit(traces)
         if over:
             return final_decision(family, history, model, traces)
         choices = family.propose(model, traces, count=left, tasks=tasks)
-        return infill_decision(family, history, model, choices, given_up)
+        return infill_decision(family, history, model, choices, failing)
 
     def all_runs(self, traces: Sequence[Trace], objective: Objective) -> list[Trace]:
         """Known runs and these, on one scale: plain values if one is not positive."""
@@ -128,8 +128,8 @@ class MultiTask(Strategy):
         return [replace(trace, objective=objective) for trace in runs]
 
     def _at_lower_rates(self, family: Family, history: History, count: int, tasks: Sequence[str]) -> Decision:
-        made = len(history.forks)
-        design = initial_runs(family.space, tasks, made + count, history.goal.seed)[made:]
+        so_far = len(history.forks)
+        design = initial_runs(family.space, tasks, so_far + count, history.goal.seed)[so_far:]
         lower = [Run(run.task, tuple(LOWER_HALF * x for x in run.x)) for run in design]
         return lower_decision(family, history, lower)
 

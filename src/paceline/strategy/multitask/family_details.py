@@ -9,7 +9,7 @@ from paceline.model import TraceModel
 from paceline.strategy.base import History
 from paceline.strategy.details import rounded
 from paceline.strategy.multitask.family import Answer, Family
-from paceline.strategy.multitask.infill import Choice
+from paceline.strategy.multitask.infill import InfillChoice
 from paceline.strategy.multitask.space import Space
 from paceline.study import Interval
 from paceline.traces import Trace
@@ -36,7 +36,7 @@ def final_forecasts(model: TraceModel, history: History, intervals: Sequence[Int
     return rounded(bands)
 
 
-def infill_details(intervals: Sequence[Interval], choices: Sequence[Choice]) -> list[dict[str, Any]]:
+def infill_details(intervals: Sequence[Interval], choices: Sequence[InfillChoice]) -> list[dict[str, Any]]:
     """What each run was expected to teach when it was chosen."""
     return rounded(
         [

@@ -9,7 +9,7 @@ import pytest
 from paceline import Tuner
 from paceline.errors import InputError
 from paceline.settings import NewTaskSettings, SearchBudget
-from paceline.strategy.newtask.strategy import MIN_RATE_GAP, distinct_rate
+from paceline.strategy.newtask.new_task import MIN_RATE_GAP, distinct_rate
 from paceline.study import Decided, Dropped, Interval
 from tests.strategy.newtask.example_family import SMALL, SPACE, NewTaskExample, run_new_task
 

@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from paceline.settings.fields import check_fields, documented, setting
-from paceline.settings.search import InfillBudget, SearchBudget
+from paceline.settings.fields import check_fields, document_fields, setting
+from paceline.settings.search_budget import InfillBudget, SearchBudget
 
 if TYPE_CHECKING:
     from paceline.model import Link
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from paceline.traces import Transform, Weights
 
 
-@documented
+@document_fields
 @dataclass(frozen=True, slots=True)
 class FamilySettings:
     """How the schedules of a family of tasks are tuned.
