@@ -17,7 +17,7 @@ from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.tuner import tune
 from paceline.views.plan import PlanView
-from tests.integrations.test_tensorboard import write_events
+from tests.integrations.event_files import write_events
 
 STEPS = np.arange(10, 401, 10)
 COSINES = [Schedule.of("cosine", peak, 400) for peak in (0.01, 0.1)]

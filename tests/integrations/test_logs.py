@@ -13,7 +13,7 @@ from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.tuner import tune
 from paceline.views.data import read
-from tests.integrations.test_tensorboard import write_events
+from tests.integrations.event_files import write_events
 
 
 def written(path: Path, text: str) -> Path:

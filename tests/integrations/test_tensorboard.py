@@ -1,65 +1,19 @@
-"""Event files: those that TensorBoard wrote, and those of a tiny writer with everything that may be in them."""
+"""Event files that TensorBoard wrote, and those of a tiny writer with everything that may be in them."""
 
 import struct
+import sys
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.util.tensor_util import make_ndarray
 
 from paceline.errors import InputError
-from paceline.integrations.tensorboard import event_files, masked_checksum, read_scalars
+from paceline.integrations import tensorboard
+from paceline.integrations.tensorboard import event_files, read_scalars
+from tests.integrations.event_files import event, field, record, scalar, tensor, write_events
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def field(number: int, content: bytes | float | int) -> bytes:
-    """One field of a protobuf message: bytes, a float of four bytes, or a whole number."""
-    if isinstance(content, bytes):
-        return varint(number << 3 | 2) + varint(len(content)) + content
-    if isinstance(content, float):
-        return varint(number << 3 | 5) + struct.pack("<f", content)
-    return varint(number << 3) + varint(content)
-
-
-def varint(value: int) -> bytes:
-    head = b""
-    while value > 0x7F:
-        head, value = head + bytes([value & 0x7F | 0x80]), value >> 7
-    return head + bytes([value])
-
-
-def scalar(tag: str, value: float) -> bytes:
-    return field(1, field(1, tag.encode()) + field(2, float(value)))
-
-
-def tensor(tag: str, dtype: int, number: int, content: bytes) -> bytes:
-    shape = field(2, b"")
-    return field(
-        1, field(1, tag.encode()) + field(9, b"scalars") + field(8, field(1, dtype) + shape + field(number, content))
-    )
-
-
-def event(step: int, *values: bytes) -> bytes:
-    wall_time = varint(1 << 3 | 1) + struct.pack("<d", 1.5e9)
-    return wall_time + field(2, step) + field(5, b"".join(values))
-
-
-def record(data: bytes) -> bytes:
-    head = struct.pack("<Q", len(data))
-    return head + struct.pack("<I", masked_checksum(head)) + data + struct.pack("<I", masked_checksum(data))
-
-
-def write_events(path: Path, series: dict[str, list[tuple[int, float]]]) -> Path:
-    """An event file with these scalars."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    version = field(3, b"brain.Event:2")
-    points = [(step, tag, value) for tag, column in series.items() for step, value in column]
-    path.write_bytes(b"".join(map(record, [version, *(event(step, scalar(tag, v)) for step, tag, v in points)])))
-    return path
-
-
-def test_the_checksum_is_that_of_the_standard() -> None:
-    crc = 0xE3069283  # CRC-32C of the digits 1 to 9, as published
-    assert masked_checksum(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def test_what_tensorboard_wrote_is_read() -> None:
@@ -71,6 +25,22 @@ def test_what_tensorboard_wrote_is_read() -> None:
     assert tensors == {"val/loss": losses, "lr-AdamW": [(s, pytest.approx(0.1)) for s in range(0, 60, 10)]}
 
 
+@pytest.mark.parametrize("name", ["simple", "tensor"])
+def test_it_reads_what_the_loader_of_tensorboard_reads(name: str) -> None:
+    expected: dict[str, list[tuple[int, float]]] = {}
+    for loaded in EventFileLoader(str(GOLDEN / f"events.out.tfevents.{name}")).Load():
+        for value in loaded.summary.value:
+            expected.setdefault(value.tag, []).append((loaded.step, float(make_ndarray(value.tensor))))
+    assert read_scalars([GOLDEN / f"events.out.tfevents.{name}"]) == expected
+
+
+def test_without_tensorboard_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
+    tensorboard._tensorboard.cache_clear()
+    with pytest.raises(InputError, match=r"needs tensorboard: pip install paceline\[tensorboard\]"):
+        read_scalars([GOLDEN / "events.out.tfevents.simple"])
+
+
 def test_every_form_of_a_number_is_read_and_pictures_are_not(tmp_path: Path) -> None:
     picture = field(1, field(1, b"image") + field(4, field(1, 32) + field(4, b"png")))
     values = [
@@ -79,7 +49,7 @@ def test_every_form_of_a_number_is_read_and_pictures_are_not(tmp_path: Path) -> 
         tensor("float", 1, 5, struct.pack("<f", 0.125)),
         tensor("double", 2, 6, struct.pack("<d", 0.1)),
         tensor("text", 7, 8, b"words"),
-        tensor("vector", 1, 4, struct.pack("<ff", 1.0, 2.0)),
+        tensor("vector", 1, 4, struct.pack("<ff", 1.0, 2.0), sizes=(2,)),
         picture,
     ]
     graph = field(4, b"\x00" * 300)
@@ -111,7 +81,7 @@ def test_other_files_and_damaged_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged, restore it"):
         read_scalars([path])
     path.write_bytes(record(b"\x2a\x7f\x00"))
-    with pytest.raises(InputError, match="holds a record that is no event: it is damaged"):
+    with pytest.raises(InputError, match="holds a record that is not an event: it is damaged"):
         read_scalars([path])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from paceline.errors import InputError
 from paceline.integrations.notes import Notes
 from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
-from paceline.integrations.tensorboard import MARK, Scalars, event_files, read_scalars
+from paceline.integrations.tensorboard import FILE_MARK, Scalars, event_files, read_scalars
 from paceline.study import Study
 from paceline.traces import Trace
 
@@ -52,7 +52,7 @@ def traces_in(
     """As `read_traces`; what is to be said of the log is added to `notes`, which several logs may share."""
     if (where / "study.json").exists() or (where / "journal.jsonl").exists():
         return _of_study(where)
-    if where.is_file() and MARK in where.name:
+    if where.is_file() and FILE_MARK in where.name:
         return _of_events(where, lr, value, mode, notes)
     if where.is_file() and where.suffix.lower() in TABLES:
         return _of_table(where, step, lr, value, mode, notes)
