@@ -78,7 +78,7 @@ def test_a_hull_on_a_line_is_an_interval() -> None:
     [[[0.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], [[1.0, 1.0]] * 4],
 )
 def test_a_hull_without_volume_is_refused_with_advice(corners: list[list[float]]) -> None:
-    with pytest.raises(InputError, match=r'has no volume in 2 dimensions: use measure="gaussian", or a family of more'):
+    with pytest.raises(InputError, match=r'has no volume in 2 dimensions: use prior="gaussian", or a family of more'):
         Hull(torch.tensor(corners).double())
 
 

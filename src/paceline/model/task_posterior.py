@@ -88,7 +88,7 @@ class Hull(Measure):
         if flat:
             raise InputError(
                 f"the convex hull of {count} tasks has no volume in {dims} dimensions: "
-                'use measure="gaussian", or a family of more tasks'
+                'use prior="gaussian", or a family of more tasks'
             )
 
     @cached_property
