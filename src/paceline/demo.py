@@ -136,7 +136,7 @@ def _files(tuned: Tried, fixed: list[Tried]) -> list[str]:
     lines = [f"study: {FOLDER / TUNED} (paceline show {FOLDER / TUNED})"]
     if find_spec("plotly") is None:
         return [*lines, "figure: none, it needs pip install 'paceline[plot]'"]
-    from paceline.views.figures import comparison, write_figure
+    from paceline.views import comparison, write_figure
 
     path = FOLDER / "tuned_digits.html"
     write_figure(comparison(tuned.view, {one.name: one.view for one in fixed}), path)

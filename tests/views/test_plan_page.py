@@ -8,13 +8,13 @@ from rich.console import Console
 from paceline.shapes import WarmupStableDecay
 from paceline.traces import Schedule
 from paceline.views.plan import PlanView
-from paceline.views.plan_page import describe_schedule, plan_page
+from paceline.views.plan_page import describe_plan, describe_schedule
 from tests.views.plans import SCHEDULE, VIEW
 
 
 def page(view: PlanView) -> str:
     file = io.StringIO()
-    Console(file=file, width=200, highlight=False, markup=False).print(plan_page(view))
+    Console(file=file, width=200, highlight=False, markup=False).print(describe_plan(view))
     return file.getvalue()
 
 

@@ -54,7 +54,7 @@ def plan(
     """Plan the next run of a model from what was recorded of others: a schedule, and what to expect of it."""
     with readable():
         if figure is not None:
-            from paceline.views.figures import check_figure_path
+            from paceline.views import check_figure_path
 
             check_figure_path(figure)
 
@@ -75,19 +75,19 @@ def plan(
             path.parent.mkdir(parents=True, exist_ok=True)
         view.schedule.save(out)
         if figure is not None:
-            from paceline.views.figures import plan_figure, write_figure
+            from paceline.views import plan_figure, write_figure
 
             write_figure(plan_figure(view), figure)
         if json:
-            from paceline.views.plan import plan_json
+            from paceline.views import plan_json
 
             typer.echo(json_module.dumps({"out": str(out), **plan_json(view)}))
             return
-        from paceline.views.plan_page import plan_page
+        from paceline.views import describe_plan
         from paceline.views.text import make_console
 
         console = make_console()
-        console.print(plan_page(view), soft_wrap=not console.is_terminal)
+        console.print(describe_plan(view), soft_wrap=not console.is_terminal)
         console.print(f"\nschedule: {out}", soft_wrap=True)
         if figure is not None:
             console.print(f"figure: {figure}", soft_wrap=True)

@@ -19,7 +19,7 @@ def report(
     It needs no network and nothing beside it, and studies that are still running can be reported too.
     """
     with readable():
-        from paceline.views.report import html_report
+        from paceline.views import html_report
 
         page = html_report({str(study): happened(study) for study in studies})
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ def serve(
         missing = [name for name in ("plotly", "starlette", "uvicorn") if find_spec(name) is None]
         if missing:
             raise InputError(f"serve needs {', '.join(missing)}, not installed here: pip install 'paceline[web]'")
-        from paceline.views.web.serving import serve_studies
+        from paceline.views import serve_studies
 
         serve_studies(studies, host=host, port=port, token=token, say=say)
         raise KeyboardInterrupt  # it only ends when it is told to, whether or not the server passes that on

@@ -18,7 +18,7 @@ from paceline.study.state import StudyState
 from paceline.traces import Objective, Trace, Weights
 
 if TYPE_CHECKING:
-    from paceline.views.plots import Plots
+    from paceline.views import Plots
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +106,7 @@ class Study:
     @property
     def plot(self) -> "Plots":
         """Its figures: `study.plot.lineage()`, or `study.plot()` for the traces; they need the extra `plot`."""
-        from paceline.views.plots import Plots
+        from paceline.views import Plots
 
         return Plots.of(self)
 

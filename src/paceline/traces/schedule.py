@@ -178,7 +178,7 @@ class Schedule:
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of the rate over the steps; needs the extra `plot`."""
-        from paceline.views.figures import schedule_figure
+        from paceline.views import schedule_figure
 
         return schedule_figure(self, dark=dark)
 

@@ -19,7 +19,7 @@ CAUTION = (
 )
 
 
-def plan_page(view: PlanView) -> RenderableType:
+def describe_plan(view: PlanView) -> RenderableType:
     """All of a plan, for `paceline plan`."""
     low, high = view.lr
     goal = "median" if view.quantile == 0.5 else f"{view.quantile:g}-quantile (lower is more careful)"

@@ -10,6 +10,7 @@ OUTLIER_SHARE = 0.02  # of the values, on each side, does not set the range of a
 LOG_RATIO = 3  # of the highest value to the lowest: above this an axis of values has a log scale
 MAX_LABELS = 8
 STEP_LABELS = 6
+DECISION_LABELS = 4  # on an axis of decisions, whose labels are steps
 
 
 def value_axis(values: Iterable[float], others: Iterable[float] = (), *, linear: bool = False) -> dict[str, Any]:

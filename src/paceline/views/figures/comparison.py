@@ -11,7 +11,7 @@ from paceline.views.figures.panels import LineStyle, add_lines, value_and_rate_p
 from paceline.views.figures.style import LIGHT, SERIES_COLOURS, Figure, set_layout
 
 OTHER_COLOURS = SERIES_COLOURS[1:]  # the first one is that of the tuned run
-LOG_STEP_SPAN = 200  # of the length of a run to the first step that is shown
+SHOWN_STEP_SPAN = 200  # of the length of a run to the first step that is shown
 
 
 def comparison(tuned: StudyView, others: Mapping[str, StudyView], *, weights: str = "averaged") -> Figure:
@@ -40,7 +40,7 @@ def comparison(tuned: StudyView, others: Mapping[str, StudyView], *, weights: st
     shown = [value for curve in forks for value in curve.values]
     figure.update_yaxes(value_axis(values or shown, shown), title_text=weights_label(weights), row=1)
     figure.update_yaxes(rate_axis(tuned), title_text="learning rate", row=2)
-    first, last = max(1, tuned.steps // LOG_STEP_SPAN), max(tuned.steps, 2)
+    first, last = max(1, tuned.steps // SHOWN_STEP_SPAN), max(tuned.steps, 2)
     steps = {"type": "log", "range": [log10(first), log10(last)], **log_ticks(first, last)}
     figure.update_xaxes(steps)
     figure.update_xaxes(title_text="step", row=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 from paceline.views.figures.style import LIGHT
 
+MAX_DECISIONS = 40  # positions of a slider: those of the latest decisions
 LOG_STEP_SPAN = 1000  # of the last step to the first one on a log scale, at most
 
 

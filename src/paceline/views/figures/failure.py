@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import log_ticks
+from paceline.views.figures.axes import DECISION_LABELS, log_ticks
+from paceline.views.figures.controls import MAX_DECISIONS
 from paceline.views.figures.style import COLOUR_SCALE, LIGHT, Figure, graph_objects, set_layout, subplots
-from paceline.views.figures.surface import MAX_DECISIONS, choice_markers, heatmap, set_surface_layout
+from paceline.views.figures.surface import choice_markers, heatmap, set_surface_layout
 from paceline.views.grids import FailureLine, failure_lines, surfaces
 
 TITLE, HEIGHT = "Probability that an interval fails", 460
 COLOUR_BAR = {"title": {"text": "P(fail)", "side": "right"}}
-STEP_LABELS = 4
 
 
 def failure(view: StudyView) -> Figure | None:
@@ -37,7 +37,7 @@ def _by_decision(lines: Sequence[FailureLine]) -> Figure:
     """A column for each decision. A row for each rate that all decisions share: each has its parent's rate besides."""
     figure = set_layout(graph_objects().Figure([_heatmap(lines), _choices(lines)]), TITLE, height=HEIGHT)
     steps = [f"{line.step:,}" for line in lines]
-    every = max(1, len(steps) // STEP_LABELS)
+    every = max(1, len(steps) // DECISION_LABELS)
     figure.update_xaxes(
         title_text="step of each decision (evenly spaced)",
         tickvals=list(range(0, len(steps), every)),

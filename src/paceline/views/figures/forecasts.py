@@ -8,13 +8,11 @@ from paceline.views.bands import Check, ForecastBand, checks, forecast_bands
 from paceline.views.curves import thin
 from paceline.views.data import StudyView
 from paceline.views.figures.axes import clip_to_axis, step_axis, value_axis
-from paceline.views.figures.controls import decision_slider
+from paceline.views.figures.controls import MAX_DECISIONS, decision_slider
 from paceline.views.figures.labels import weights_label
 from paceline.views.figures.style import LIGHT, Figure, graph_objects, set_layout
 
 TITLE = "Forecasts and observations"
-MAX_DECISIONS = 40
-"""Positions of the slider: those of the latest decisions."""
 MAX_BAND_POINTS = 60
 """Observations that are drawn for each forecast."""
 

@@ -6,7 +6,7 @@ from math import log10
 from typing import Any
 
 from paceline.views.data import StudyView
-from paceline.views.figures.axes import log_ticks
+from paceline.views.figures.axes import DECISION_LABELS, log_ticks
 from paceline.views.figures.labels import label
 from paceline.views.figures.style import COLOUR_SCALE, LIGHT, Figure, graph_objects, set_layout
 from paceline.views.lineage import Bar, Lineage
@@ -14,7 +14,6 @@ from paceline.views.lineage import lineage as lineage_data
 
 ON_DARK, ON_LIGHT = "#fffffe", "#101010"  # text on the two ends of the colour scale, on light and dark pages alike
 MIN_ROWS, ROW_HEIGHT, MAX_HEIGHT = 4, 30, 900
-STEP_LABELS = 4
 
 
 def lineage(view: StudyView) -> Figure | None:
@@ -40,7 +39,7 @@ def lineage(view: StudyView) -> Figure | None:
 
 def _set_axes(figure: Figure, data: Lineage, title: str) -> None:
     first, rows = min(bar.first for bar in data.bars), len(data.row_names)
-    labelled = range(first, len(data.borders), max(1, (len(data.borders) - first) // STEP_LABELS))
+    labelled = range(first, len(data.borders), max(1, (len(data.borders) - first) // DECISION_LABELS))
     figure.update_xaxes(
         title_text=title,
         tickvals=list(labelled),

@@ -10,7 +10,7 @@ from paceline.views.figures.style import LIGHT, Figure, graph_objects, set_layou
 from paceline.views.plan import PlanView, RunLine
 
 MAX_RATE_POINTS = 2_000
-LOWEST_SHARE = 1 / 200  # of the highest rate: a rate that decays to zero leaves the figure here
+LOWEST_RATE_SHARE = 1 / 200  # of the highest rate: a rate that decays to zero leaves the figure here
 
 
 def plan_figure(view: PlanView) -> Figure:
@@ -78,7 +78,7 @@ def _set_axes(figure: Figure, view: PlanView) -> None:
     figure.update_yaxes(value_axis(view.forecast.median, [*recorded, *view.forecast.low]), title_text="value", row=1)
     peaks = [max(run.rates) for run in view.runs if run.rates]
     high = 2 * max(*peaks, view.plan.peak)
-    low = min(*peaks, view.plan.peak, 2 * LOWEST_SHARE * high) / 2
+    low = min(*peaks, view.plan.peak, 2 * LOWEST_RATE_SHARE * high) / 2
     figure.update_yaxes(type="log", range=[log10(low), log10(high)], **log_ticks(low, high), row=2)
     figure.update_yaxes(title_text="learning rate", row=2)
     figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)

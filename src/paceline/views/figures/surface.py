@@ -5,12 +5,10 @@ from typing import Any
 
 from paceline.views.data import StudyView
 from paceline.views.figures.axes import log_ticks, value_axis
-from paceline.views.figures.controls import decision_slider
+from paceline.views.figures.controls import MAX_DECISIONS, decision_slider
 from paceline.views.figures.style import COLOUR_SCALE, LIGHT, Figure, graph_objects, set_layout, subplots
 from paceline.views.grids import Grid, RateChoice, Surface, surfaces
 
-MAX_DECISIONS = 40
-"""Positions of the slider: those of the latest decisions."""
 _NAMES = ("size of the change in an interval (f1)", "its speed (f2)", "f3")
 
 
