@@ -1,8 +1,8 @@
-"""Tune the population size of CMA-ES on the fly, as the paper's concluding comments suggest, through the same tuner.
+"""Tune the population size of CMA-ES on the fly, with the same tuner, as the paper's concluding comments suggest.
 
-What is tuned is the population size, on a log scale from 4 to 200, in place of a rate; a step is one evaluation of the
-function; the value is the median of a generation. Four functions in eight dimensions, six seeds: each method has 6,000
-evaluations in all. A fixed size has them in one run; tuned runs share them among their forks.
+The population size takes the place of the rate, on a log scale from 4 to 200. A step is one evaluation of the function,
+and the value is the median of a generation. There are four functions in eight dimensions and six seeds. Each method has
+6,000 evaluations in all: a fixed size uses them in one run, tuned runs share them among their forks.
 
     python -m examples.cma_population            # about ten minutes; rows are kept, and resumed
     python -m examples.cma_population --table    # the table and the figure from the rows that are there
@@ -47,33 +47,33 @@ def rastrigin(x: np.ndarray) -> float:
 
 
 class Evolution:
-    """One run of CMA-ES as a `Training`; its state is plain numbers, a generation may go on across a rung."""
+    """One run of CMA-ES as a `Training`. A decision may come in the middle of a generation."""
 
     def __init__(self, f: Callable[[np.ndarray], float], seed: int, noise: float = 0.0) -> None:
-        self.f, self.noise, self.done = f, noise, 0
+        self.f, self.noise, self.evaluations = f, noise, 0
         self.rng = np.random.default_rng(seed)
         self.es = purecma.CMAES(list(self.rng.uniform(1.0, 4.0, DIMS)), 2.0, randn=lambda m, s: self.rng.normal(m, s))
         self.asked, self.values = list[list[float]](), list[float]()
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[tuple[int, float]]:
-        while self.done < stop:
+        while self.evaluations < stop:
             if not self.asked:
-                self.es.params = purecma.CMAESParameters(DIMS, round(schedule(self.done)))
+                self.es.params = purecma.CMAESParameters(DIMS, round(schedule(self.evaluations)))
                 self.asked, self.values = [list(x) for x in self.es.ask()], []
-            fresh = self.asked[len(self.values) :][: stop - self.done]
+            fresh = self.asked[len(self.values) :][: stop - self.evaluations]
             self.values += [self.f(np.array(x)) + self.noise * self.rng.standard_normal() for x in fresh]
-            self.done += len(fresh)
-            yield self.done, float(np.median(self.values))
+            self.evaluations += len(fresh)
+            yield self.evaluations, float(np.median(self.values))
             if len(self.values) == len(self.asked):
                 self.es.tell(self.asked, self.values)
                 self.asked = []
 
     def state_dict(self) -> dict[str, Any]:
         es = self.es
-        self._decompose()  # anew from here on, whether this run goes on or a clone does
+        self._decompose()  # so that this run and a clone of it continue from the same decomposition
         named = {name: [float(v) for v in getattr(es, name)] for name in ("xmean", "pc", "ps")}
         plain = {"C": [[float(v) for v in row] for row in es.C], "sigma": float(es.sigma), "count": es.counteval}
-        work = {"asked": self.asked, "values": self.values, "size": es.params.lam, "done": self.done}
+        work = {"asked": self.asked, "values": self.values, "size": es.params.lam, "evaluations": self.evaluations}
         return {**named, **plain, **work, "rng": self.rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ class Evolution:
             es.C[i][:] = row
         es.params = purecma.CMAESParameters(DIMS, state["size"])
         self._decompose()
-        self.asked, self.values, self.done = state["asked"], state["values"], state["done"]
+        self.asked, self.values, self.evaluations = state["asked"], state["values"], state["evaluations"]
         self.rng.bit_generator.state = state["rng"]
 
     def _decompose(self) -> None:
@@ -103,7 +103,7 @@ PROBLEMS: dict[str, Callable[[int], Evolution]] = {
 
 
 def tuned(make: Callable[[], Evolution], strategy: Dynamic, seed: int) -> tuple[list[float], paceline.Schedule]:
-    """Where the winner's distribution stands, and the sizes it took."""
+    """The mean of the winner's distribution at the end, and its population sizes."""
     cost = strategy.plan.total_steps(BUDGET) / BUDGET
     result = paceline.tune(make, steps=int(BUDGET / cost), lr=(4.0, 200.0), strategy=strategy, seed=seed)
     assert result.schedule is not None
@@ -120,7 +120,7 @@ METHODS: dict[str, Dynamic] = {
 
 
 def row(problem: str, method: str, seed: int) -> dict[str, Any]:
-    """One run: the true value of the mean of the distribution at the end, and the sizes on the way."""
+    """One run: the true value of the distribution's mean at the end, and the population sizes."""
     make = partial(PROBLEMS[problem], seed)
     if method in METHODS:
         mean, schedule = tuned(make, METHODS[method], seed)
@@ -136,7 +136,7 @@ def row(problem: str, method: str, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", action="store_true", help="only show what was measured")
+    parser.add_argument("--table", action="store_true", help="only show the rows that are there")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     options = parser.parse_args()
     known = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
