@@ -15,7 +15,8 @@ from experiments._cifar_report import End, is_fixed, mean, standard_error
 from experiments._cifar_results import StudyRow
 from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
-from paceline.views.data import ForkView, StudyView, read
+from paceline.views.data import ForkView, StudyView
+from paceline.views.study_view import study_view
 
 KINDS = {
     "horizon, validation error": (OKABE[0], "o"),
@@ -35,11 +36,13 @@ def draw(studies: Sequence[StudyRow], groups: dict[str, dict[int, End]], folder:
     epoch = studies[0].row["steps"] // EPOCHS[depth]
     with drawing():
         if "greedy" in first:
-            view, fixed = read(first["greedy"].study.state), first.get("constant")
+            view, fixed = study_view(first["greedy"].study.state), first.get("constant")
             save(tuned(view, fixed, epoch, "training loss of batches"), folder / f"algorithm1_{depth}.png")
             save(forecasts(first["greedy"], epoch), folder / f"forecasts_{depth}.png")
         if (horizon := first.get("horizon 2.3, validation error")) is not None:
-            save(tuned(read(horizon.study.state), None, epoch, "validation error"), folder / f"horizon_{depth}.png")
+            save(
+                tuned(study_view(horizon.study.state), None, epoch, "validation error"), folder / f"horizon_{depth}.png"
+            )
         save(costs(groups, depth), folder / f"cost_{depth}.png")
 
 
@@ -58,10 +61,12 @@ def tuned(view: StudyView, fixed: StudyRow | None, epoch: int, value: str) -> pl
     best = view.best
     assert best is not None
     steps, columns = view.whole_run(best.fork)
-    top.plot(np.array(steps) / epoch, columns[view.of], color="black", linewidth=1.1, label="the run that came of it")
+    top.plot(
+        np.array(steps) / epoch, columns[view.weights], color="black", linewidth=1.1, label="the run that came of it"
+    )
     at = np.linspace(0, view.steps - 1, 1000)
     bottom.plot(at / epoch, best.schedule(at), color="black", linewidth=1.1)
-    top.set(yscale="log", ylabel=value if view.of == "raw" else f"{value},\naveraged weights")
+    top.set(yscale="log", ylabel=value if view.weights == "raw" else f"{value},\naveraged weights")
     lowest, highest = bottom.get_ylim()
     bottom.set(yscale="log", ylabel="learning rate", xlabel="epoch", ylim=(max(lowest, 3e-6), 2 * highest))
     bottom.set_xlim(0, view.steps / epoch)
@@ -78,7 +83,7 @@ def _intervals(view: StudyView) -> list[tuple[ForkView, int, int]]:
 def _within(view: StudyView, fork: ForkView, start: int, stop: int) -> tuple[list[int], list[float]]:
     """The observations of a fork, after the last one of the run that it was cloned from."""
     steps, columns = view.whole_run(fork.fork)
-    column = columns[view.of]
+    column = columns[view.weights]
     before = max((step for step in steps if step <= start), default=start)
     pairs = [(s, v) for s, v in zip(steps, column, strict=True) if before <= s <= stop]
     return [s for s, _ in pairs], [v for _, v in pairs]
@@ -86,7 +91,7 @@ def _within(view: StudyView, fork: ForkView, start: int, stop: int) -> tuple[lis
 
 def _draw_constant_rates(top: Axes, bottom: Axes, fixed: StudyRow, epoch: int) -> None:
     """Runs at constant rates, dotted."""
-    for fork in read(fixed.study.state).forks:
+    for fork in study_view(fixed.study.state).forks:
         top.plot(np.array(fork.steps) / epoch, fork.values["raw"], ":", color=GREY, linewidth=0.8)
         rate = fork.multiplier
         at = (fork.steps[-1] / epoch, fork.values["raw"][-1])

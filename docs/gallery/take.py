@@ -20,7 +20,7 @@ from benchmarks.views import served
 from experiments.study_archive import StudyArchive
 from paceline import Study
 from paceline.planning import plan_from
-from paceline.views.data import read
+from paceline.views.data import study_view
 from paceline.views.figures import comparison, plan_figure, write_figure
 from paceline.views.report import html_report
 
@@ -100,7 +100,7 @@ def take_running(page: Page, address: str, width: int) -> None:
 def take_finished_demo(runs: Path) -> None:
     """The figures of the demo, once it is over."""
     names = ("paceline", "constant", "cosine", "one-cycle")
-    views = {name: read(Study.open(runs / "demo" / name).events) for name in names}
+    views = {name: study_view(Study.open(runs / "demo" / name).events) for name in names}
     tuned = views.pop("paceline")
     plan = plan_from([runs / "demo" / "paceline"])
     figures = {"tuned_digits": comparison(tuned, views), "plan_digits": plan_figure(plan)}

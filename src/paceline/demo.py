@@ -25,10 +25,11 @@ from paceline.shapes import Constant, Cosine, OneCycle
 from paceline.strategy import Dynamic, FixedSchedules, Strategy
 from paceline.study import Study
 from paceline.tuner import tune
-from paceline.views.data import StudyView, read
-from paceline.views.live import watcher
+from paceline.views.data import StudyView
+from paceline.views.format import format_cost, format_number, format_schedule
+from paceline.views.live import progress_display
+from paceline.views.study_view import study_view
 from paceline.views.text import make_console
-from paceline.views.words import cost_in_words, number, schedule_in_words
 
 FOLDER, TUNED, BOUNDS, COST = Path("runs") / "demo", "paceline", (1e-4, 1e-1), 2.3
 FIXED = {"constant": Constant(), "cosine": Cosine(), "one-cycle": OneCycle()}
@@ -46,8 +47,8 @@ class Tried(NamedTuple):
     def ends(self) -> dict[str, float]:
         """Final values: of the winner where runs were forked, else of the best run by these weights."""
         if self.name == TUNED and self.view.best is not None:
-            return self.view.best.last
-        runs = [fork.last for fork in self.view.forks if fork.state in ("won", "ended")]
+            return self.view.best.last_values
+        runs = [fork.last_values for fork in self.view.forks if fork.state in ("won", "ended")]
         return {of: min(last[of] for last in runs) for of in ("raw", "averaged")}
 
 
@@ -60,7 +61,7 @@ def demonstrate(*, steps: int, seed: int) -> None:
     total = strategy.plan.total_steps(steps)
     console.print(f"A network on scikit-learn's digits, {steps:,} updates of Adam a run, validation loss, seed {seed}.")
     with _one_thread():
-        console.print(f"1. One run tuned on the fly between {BOUNDS[0]} and {BOUNDS[1]}: {cost_in_words(total, steps)}")
+        console.print(f"1. One run tuned on the fly between {BOUNDS[0]} and {BOUNDS[1]}: {format_cost(total, steps)}")
         tuned = _tried(console, TUNED, strategy, steps, seed)
         console.print(f"2. Fixed schedules at that budget, rounded up: {runs} runs each, peaks on a grid, best kept")
         fixed = [_tried(console, name, FixedSchedules((base,), runs=runs), steps, seed) for name, base in FIXED.items()]
@@ -84,7 +85,7 @@ def _one_thread() -> Generator[None]:
 def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: int) -> Tried:
     """Run a strategy with a view of it."""
     began = time.perf_counter()
-    with watcher(console, title=name) as view:
+    with progress_display(console, title=name) as view:
         result = tune(
             partial(digits_training, seed),
             steps=steps,
@@ -96,7 +97,7 @@ def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: in
             on_step=view.on_step,
         )
     seconds = time.perf_counter() - began
-    return Tried(name, read(Study.open(FOLDER / name).events), result.seconds, seconds)
+    return Tried(name, study_view(Study.open(FOLDER / name).events), result.seconds, seconds)
 
 
 def _table(tried: list[Tried]) -> Table:
@@ -105,7 +106,7 @@ def _table(tried: list[Tried]) -> Table:
     for name in ("raw weights", "averaged weights", "total steps", "seconds"):
         table.add_column(name, justify="right")
     for one in tried:
-        ends = [number(one.ends[of]) for of in ("raw", "averaged")]
+        ends = [format_number(one.ends[of]) for of in ("raw", "averaged")]
         style = "bold" if one.name == TUNED else ""
         table.add_row(one.name, *ends, f"{one.view.done_steps:,}", f"{one.seconds:.1f}", style=style)
     return table
@@ -113,7 +114,7 @@ def _table(tried: list[Tried]) -> Table:
 
 def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
     """Who won, and what the tuner itself took."""
-    lines = [f"what it found: {schedule_in_words(tuned.view.best.schedule)}"] if tuned.view.best is not None else []
+    lines = [f"what it found: {format_schedule(tuned.view.best.schedule)}"] if tuned.view.best is not None else []
     for of in ("raw", "averaged"):
         best = min(fixed, key=lambda one: one.ends[of])
         change = tuned.ends[of] / best.ends[of] - 1

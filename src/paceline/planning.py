@@ -25,8 +25,8 @@ from paceline.model import (
 from paceline.shapes import Constant, Cosine, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.study import Study
 from paceline.traces import LearningRateRange, Schedule, Trace, is_sound
-from paceline.views.data import read
 from paceline.views.plan import EndForecast, ForecastCurve, PlanView, RunEnd, RunLine
+from paceline.views.study_view import study_view
 
 USUAL: dict[str, Shape] = {
     "constant": Constant(),
@@ -205,7 +205,7 @@ def _run_end(source: Source) -> RunEnd | None:
     """How the best run of a source ended: a study's winner, or the best of the others."""
     closing = f"mean of the last {CLOSING} values"
     if source.study is not None:
-        view = read(source.study.events)
+        view = study_view(source.study.events)
         if view.best is None:
             return None
         _, values = view.whole_run(view.best.fork)

@@ -17,7 +17,7 @@ from paceline.runner import build
 from paceline.traces import Schedule
 from paceline.training import values_by_weights
 from paceline.views.data import StudyView
-from paceline.views.words import number
+from paceline.views.format import format_number
 
 ROWS = 10
 
@@ -54,7 +54,7 @@ def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Cons
 def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
     """A few steps of both runs side by side, and how they ended."""
     steps, values = view.whole_run(fork)
-    of = next((of for of in (view.of, *values) if of in again.values and of in values), None)
+    of = next((of for of in (view.weights, *values) if of in again.values and of in values), None)
     if of is None:
         return f"nothing to compare: the study saw {', '.join(values)} values, the replay {', '.join(again.values)}"
     seen, now = dict(zip(steps, values[of], strict=True)), dict(zip(again.steps, again.values[of], strict=True))
@@ -64,8 +64,10 @@ def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
     for name in ("step", f"study, fork {fork}", "replay"):
         table.add_column(name, justify="right")
     for step in picked:
-        table.add_row(f"{step:,}", number(seen[step]), number(now[step]))
-    ends, stood = ([f"{of} {number(column[-1])}" for of, column in run.items()] for run in (again.values, values))
+        table.add_row(f"{step:,}", format_number(seen[step]), format_number(now[step]))
+    ends, stood = (
+        [f"{of} {format_number(column[-1])}" for of, column in run.items()] for run in (again.values, values)
+    )
     same = bool(common) and all(seen[step] == now[step] for step in common)
     advice = "the fork was the best of several, and clones see other batches: a replay can end a little behind"
     return Group(

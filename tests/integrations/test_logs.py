@@ -12,7 +12,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.tuner import tune
-from paceline.views.data import read
+from paceline.views.study_view import study_view
 from tests.integrations.event_files import write_events
 
 
@@ -236,7 +236,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_forks_of_a_study_with_their_parents(study: Path) -> None:
-    view, traces = read(Study.open(study).events), read_traces(study)
+    view, traces = study_view(Study.open(study).events), read_traces(study)
     assert [trace.name for trace in traces] == [f"{study}, fork {fork.fork}" for fork in view.forks]
     clones = [(fork, trace) for fork, trace in zip(view.forks, traces, strict=True) if fork.parent is not None]
     assert clones

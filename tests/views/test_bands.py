@@ -7,13 +7,13 @@ import pytest
 
 from paceline.study import Created, Decided, Report
 from paceline.views.bands import checks, coverage, forecast_bands, forecast_level
-from paceline.views.data import read
+from paceline.views.study_view import study_view
 from tests.views.studies import FORECAST, STUDY, golden
 
 
 def test_bands_are_those_of_the_journal_with_the_observations_that_followed() -> None:
     events = golden("journal-1-greedy")
-    bands = forecast_bands(read(events))
+    bands = forecast_bands(study_view(events))
     journal = [(e.round, f) for e in events if isinstance(e, Decided) for f in e.details.get("forecast", [])]
     assert len(bands) == len(journal) > 0
     for band, (number, forecast) in zip(bands, journal, strict=True):
@@ -29,21 +29,21 @@ def test_in_format_1_a_forecast_of_the_end_is_of_raw_weights() -> None:
     created, *rest = STUDY
     assert isinstance(created, Created)
     strategy = {**created.settings["strategy"], "judge_by": "final"}
-    (band,) = forecast_bands(read([Created({**created.settings, "strategy": strategy}), *rest]))
+    (band,) = forecast_bands(study_view([Created({**created.settings, "strategy": strategy}), *rest]))
     assert (band.weights, band.start_value, band.observed_values) == ("raw", 1.5, (0.9, 0.5))
-    (band,) = forecast_bands(read(STUDY))
+    (band,) = forecast_bands(study_view(STUDY))
     assert (band.weights, band.start_value, band.observed_values) == ("averaged", 1.6, (0.8, 0.45))
 
 
 def test_a_forecast_names_the_weights_it_is_of() -> None:
     forecast = [{**FORECAST[0], "weights": "raw"}]
     events = [replace(e, details={**e.details, "forecast": forecast}) if e == STUDY[6] else e for e in STUDY]
-    (band,) = forecast_bands(read(events))
+    (band,) = forecast_bands(study_view(events))
     assert (band.weights, band.start_value, band.observed_values) == ("raw", 1.5, (0.9, 0.5))
 
 
 def test_checks_and_coverage_counted_by_hand() -> None:
-    (band,) = forecast_bands(read(STUDY))
+    (band,) = forecast_bands(study_view(STUDY))
     first, second = checks(band)
     assert (first.step, first.value, first.inside) == (60, 0.8, False)  # the band was 0.4 to 0.6
     assert (second.step, second.value, second.inside) == (100, 0.45, False)
@@ -56,7 +56,7 @@ def test_checks_and_coverage_counted_by_hand() -> None:
 
 
 def test_a_point_that_the_fork_did_not_reach_has_no_check() -> None:
-    (band,) = forecast_bands(read(STUDY))
+    (band,) = forecast_bands(study_view(STUDY))
     assert checks(band._replace(observed_steps=(), observed_values=())) == ()
     assert checks(band._replace(observed_steps=(24, 28), observed_values=(1.0, 1.0))) == ()  # it failed long before
 

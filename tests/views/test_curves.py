@@ -18,12 +18,12 @@ from paceline.views.curves import (
     thin,
     whole_curve,
 )
-from paceline.views.data import read
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 
 
 def test_a_curve_starts_at_the_last_value_of_its_parent_and_omits_what_is_not_finite() -> None:
-    view = read(STUDY)
+    view = study_view(STUDY)
     by_fork = {curve.fork: curve for curve in curves(view, "raw")}
     assert by_fork[2].steps == (20, 60, 100)
     assert by_fork[2].values == (1.5, 0.9, 0.5)
@@ -32,31 +32,31 @@ def test_a_curve_starts_at_the_last_value_of_its_parent_and_omits_what_is_not_fi
 
 
 def test_the_best_curve_is_the_whole_run() -> None:
-    view = read(STUDY)
+    view = study_view(STUDY)
     best = best_curve(view)
     assert best is not None
     assert (best.fork, best.steps, best.values) == (2, (10, 20, 60, 100), (2.2, 1.6, 0.8, 0.45))
     assert best == whole_curve(view, view.fork(2))
     assert best_values(view) == [2.2, 1.6, 0.8, 0.45]
-    assert best_curve(read([])) is None
-    assert best_values(read([])) == []
+    assert best_curve(study_view([])) is None
+    assert best_values(study_view([])) == []
 
 
 def test_the_best_values_of_a_family_are_those_of_the_best_run_of_each_task() -> None:
-    view = read(golden("journal-1-family"))
-    expected = [v for run in view.best_runs.values() for v in view.fork(run.fork).values[view.of]]
+    view = study_view(golden("journal-1-family"))
+    expected = [v for run in view.best_runs.values() for v in view.fork(run.fork).values[view.weights]]
     assert len(view.best_runs) > 1
     assert best_values(view) == expected
 
 
 def test_clones_start_at_the_value_of_their_parent_and_at_their_own_rate() -> None:
-    (start,) = clone_starts(read(STUDY))
+    (start,) = clone_starts(study_view(STUDY))
     assert (start.fork, start.parent, start.step, start.value) == (2, 0, 20, 1.6)
     assert start.rate == pytest.approx(0.05 * 0.8)
 
 
 def test_the_last_observation_may_be_that_of_an_ancestor() -> None:
-    view = read(STUDY)
+    view = study_view(STUDY)
     forks = forks_by_number(view)
     assert last_observation(view, forks, forks[2], 20) == (20, 1.6)
     assert last_observation(view, forks, forks[2], 59) == (20, 1.6)
@@ -66,7 +66,7 @@ def test_the_last_observation_may_be_that_of_an_ancestor() -> None:
 
 
 def test_values_of_weights_that_were_not_observed_are_those_of_the_others() -> None:
-    view = read(STUDY)
+    view = study_view(STUDY)
     raw_only = view.fork(2)._replace(values={"raw": (0.9, 0.5)})
     assert fork_values(view, raw_only) == (0.9, 0.5)
     assert fork_values(view, view.fork(2), "raw") == (0.9, 0.5)
@@ -93,7 +93,7 @@ def test_thinning_keeps_spikes_and_ends(rng: np.random.Generator) -> None:
 
 def test_a_long_study_is_read_in_linear_time() -> None:
     """Two thousand clones of clones: no recursion, and no search for a fork among all others."""
-    view = read(chain_of_clones(2_000))
+    view = study_view(chain_of_clones(2_000))
     assert len(view.whole_run(1_999)[0]) == 2_000
     assert [fork.fork for fork in shown_forks(view)] == list(range(999, 2_000))  # the latest thousand and the best
     assert [curve.fork for curve in curves(view)] == list(range(999, 2_000))

@@ -6,7 +6,6 @@ import numpy as np
 from rich.table import Table
 
 from paceline.study import Decided, Report
-from paceline.views.data import read
 from paceline.views.family import (
     answers_table,
     describe_budget,
@@ -15,6 +14,7 @@ from paceline.views.family import (
     nearest_tasks,
     run_lines,
 )
+from paceline.views.study_view import study_view
 from tests.views.studies import golden
 
 FAMILY = golden("journal-1-family")
@@ -26,7 +26,7 @@ def cells(table: Table, column: int) -> list[str]:
 
 
 def test_the_settings_in_one_line() -> None:
-    view = read(FAMILY)
+    view = study_view(FAMILY)
     line = describe_family(view)
     assert line.startswith(f"{len(view.tasks)} tasks; schedules of 2 rates from ")
     assert describe_budget(view.settings["strategy"]["budget"], view.steps) in line
@@ -34,7 +34,7 @@ def test_the_settings_in_one_line() -> None:
 
 
 def test_a_row_for_each_task_with_its_answer_and_its_best_run() -> None:
-    view = read(FAMILY)
+    view = study_view(FAMILY)
     table = answers_table(view)
     assert cells(table, 0) == list(view.answers)
     assert cells(table, 3) == [str(view.best_runs[task].fork) for task in view.answers]
@@ -43,18 +43,18 @@ def test_a_row_for_each_task_with_its_answer_and_its_best_run() -> None:
 
 
 def test_the_result_of_a_family_that_runs_and_of_one_that_is_over() -> None:
-    over = family_result(read(FAMILY), Path("runs") / "family")
+    over = family_result(study_view(FAMILY), Path("runs") / "family")
     assert isinstance(over[0], Table)
     assert over[-1] == "to use a schedule elsewhere: paceline export runs/family --task calm --format python"
-    (running,) = family_result(read(FAMILY[:-1]), Path("runs"))
-    budget = read(FAMILY).settings["strategy"]["budget"]
+    (running,) = family_result(study_view(FAMILY[:-1]), Path("runs"))
+    budget = study_view(FAMILY).settings["strategy"]["budget"]
     assert isinstance(running, str)
     assert running.startswith(f"not over: {budget} of {budget} runs are done; best so far: ")
 
 
 def test_decisions_and_reports_have_lines() -> None:
     for i, event in enumerate(FAMILY):
-        lines = run_lines(event, read(FAMILY[: i + 1]))
+        lines = run_lines(event, study_view(FAMILY[: i + 1]))
         assert len(lines) == (1 if isinstance(event, Decided | Report) else 0)
         if isinstance(event, Report):
             assert lines[0].startswith(f"run {event.fork} of task ")

@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from paceline.views.data import read
 from paceline.views.lineage import lineage
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_curves import chain_of_clones
 
 
 def test_a_bar_for_each_rate_of_a_fork_and_a_branch_for_each_clone() -> None:
-    data = lineage(read(STUDY))
+    data = lineage(study_view(STUDY))
     assert data is not None
     assert data.borders == (0, 20, 100)
     assert [(b.fork, b.first, b.last, b.multiplier, b.on_best_path) for b in data.bars] == [
@@ -22,12 +22,12 @@ def test_a_bar_for_each_rate_of_a_fork_and_a_branch_for_each_clone() -> None:
     (branch,) = data.branches
     assert (branch.parent, branch.fork, branch.border, branch.on_best_path) == (0, 2, 1, True)
     assert data.bars[2].row == data.bars[1].row == 1  # the row of the fork that was dropped
-    assert lineage(read([])) is None
+    assert lineage(study_view([])) is None
 
 
 @pytest.mark.parametrize("name", ["journal-1", "journal-1-greedy", "journal-1-family"])
 def test_bars_in_a_row_never_overlap(name: str) -> None:
-    data = lineage(read(golden(name)))
+    data = lineage(study_view(golden(name)))
     assert data is not None
     for row in range(len(data.row_names)):
         bars = sorted((bar for bar in data.bars if bar.row == row), key=lambda bar: bar.first)
@@ -35,7 +35,7 @@ def test_bars_in_a_row_never_overlap(name: str) -> None:
 
 
 def test_runs_of_a_family_have_a_row_each_grouped_by_task() -> None:
-    view = read(golden("journal-1-family"))
+    view = study_view(golden("journal-1-family"))
     data = lineage(view)
     assert data is not None
     assert data.branches == ()
@@ -48,6 +48,6 @@ def test_runs_of_a_family_have_a_row_each_grouped_by_task() -> None:
 
 
 def test_a_long_study_shows_its_latest_forks_and_counts_the_others() -> None:
-    data = lineage(read(chain_of_clones(2_000)))
+    data = lineage(study_view(chain_of_clones(2_000)))
     assert data is not None
     assert (len(data.bars), data.omitted_forks) == (1_001, 999)

@@ -9,15 +9,15 @@ import pytest
 import paceline
 from paceline import InputError, Study
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.views.data import read
 from paceline.views.figures import FIGURES
 from paceline.views.figures.style import DARK
 from paceline.views.plots import _NEEDS, Plots
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 
 
 def test_there_is_a_method_for_each_figure() -> None:
-    plots = Plots(read(golden("journal-1-greedy")))
+    plots = Plots(study_view(golden("journal-1-greedy")))
     for name, draw in FIGURES.items():
         figure = draw(plots.view)
         if figure is not None:
@@ -29,7 +29,7 @@ def test_there_is_a_method_for_each_figure() -> None:
 
 def test_a_figure_without_content_says_what_it_needs() -> None:
     with pytest.raises(InputError, match="nothing to show in 'surface', which needs decisions made with a trace model"):
-        Plots(read(STUDY)).surface()
+        Plots(study_view(STUDY)).surface()
 
 
 def test_results_and_studies_have_plots(tmp_path: Path) -> None:

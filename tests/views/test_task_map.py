@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from paceline.study import Decided
-from paceline.views.data import StudyView, read
+from paceline.views.data import StudyView
+from paceline.views.study_view import study_view
 from paceline.views.task_map import new_task_posterior, task_locations
 from tests.views.studies import STUDY, golden
 
@@ -13,14 +14,14 @@ def view_with_new_task(mean: list[float], covariance: list[list[float]]) -> Stud
     """A study whose only decision has the posterior of a new task and the embedding of another."""
     location = {"mean": mean, "covariance": covariance, "spread": 1.0, "samples": [[1, 2, 3]], "weights": [0.5]}
     details = {"location": location, "embedding": [{"task": "a", "at": [0.0, 0.5, 7.0]}]}
-    return read([STUDY[0], Decided(1, 0, (), details, 0.0)])
+    return study_view([STUDY[0], Decided(1, 0, (), details, 0.0)])
 
 
 def test_locations_of_tasks() -> None:
-    view = read(golden("journal-1-family"))
+    view = study_view(golden("journal-1-family"))
     assert [task.task for task in task_locations(view)] == ["calm", "log", "wild"]
     assert new_task_posterior(view) is None
-    assert task_locations(read(STUDY)) == ()
+    assert task_locations(study_view(STUDY)) == ()
 
 
 def test_only_two_axes_are_kept_and_the_outline_is_two_deviations_away() -> None:

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 def done(folder: Path) -> "StudyView":
     """What the journal of a study holds, nothing where there is none yet."""
     from paceline.study import read_journal
-    from paceline.views.data import read
+    from paceline.views.study_view import study_view
 
-    return read(read_journal(folder / "journal.jsonl"))
+    return study_view(read_journal(folder / "journal.jsonl"))
 
 
 def opened(study: Path) -> "StudyView":
     """A study as it stands, also one that is running."""
-    from paceline.views.data import read
+    from paceline.views.study_view import study_view
 
-    return read(happened(study))
+    return study_view(happened(study))
 
 
 def happened(study: Path) -> "tuple[Event, ...]":
@@ -37,10 +37,14 @@ def happened(study: Path) -> "tuple[Event, ...]":
 
 def say_how_to_continue(folder: Path) -> None:
     """After Ctrl-C: what is kept, and the command that goes on."""
-    from paceline.views.words import share
+    from paceline.views.format import format_progress
 
     program = "python -m paceline" if Path(sys.argv[0]).name == "__main__.py" else "paceline"
     so_far = done(folder)
-    kept = f"after {share(so_far)}; all of them are kept in {folder}" if so_far.settings else "before the first step"
+    kept = (
+        f"after {format_progress(so_far)}; all of them are kept in {folder}"
+        if so_far.settings
+        else "before the first step"
+    )
     say(f"\nstopped {kept}")
     say(f"continue with: {program} {shlex.join(sys.argv[1:])}")

@@ -22,9 +22,9 @@ def show(study: StudyPath, json: Json = False) -> None:
     with readable():
         view = opened(study)
         if json:
-            from paceline.views.data import to_json
+            from paceline.views.study_json import study_json
 
-            typer.echo(json_module.dumps({"study": str(study), **to_json(view)}))
+            typer.echo(json_module.dumps({"study": str(study), **study_json(view)}))
             return
         from paceline.views.text import make_console, study_page
 
@@ -93,9 +93,9 @@ def _best(view: "StudyView", study: Path) -> "ForkView":
         why = "every fork failed" if view.finished is not None else "nothing has been observed yet"
         raise InputError(f"{study} has no schedule to offer: {why}")
     if view.finished is None:
-        from paceline.views.words import share
+        from paceline.views.format import format_progress
 
-        say(f"note: {study} is not over, {share(view)} are done: this is its best fork so far, {best.fork}")
+        say(f"note: {study} is not over, {format_progress(view)} are done: this is its best fork so far, {best.fork}")
     return best
 
 
@@ -114,19 +114,19 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False, task: Tas
         make_training = load_factory(factory)
 
         from paceline.replay import comparison, replayed
+        from paceline.views.format import format_schedule
         from paceline.views.text import make_console
-        from paceline.views.words import schedule_in_words
 
         console = make_console()
         if not json:
-            console.print(f"training {schedule.steps:,} steps: {schedule_in_words(schedule)}", soft_wrap=True)
+            console.print(f"training {schedule.steps:,} steps: {format_schedule(schedule)}", soft_wrap=True)
         again = replayed(make_training, schedule, None if json else console)
         if json:
-            from paceline.views.data import finite_or_none
+            from paceline.views.study_json import finite_values
 
             steps, values = view.whole_run(best.fork)
             seen = {"fork": best.fork, "steps": steps, "values": values}
-            now = {"steps": again.steps, "values": finite_or_none(again.values)}
+            now = {"steps": again.steps, "values": finite_values(again.values)}
             typer.echo(json_module.dumps({"study": seen, "replay": now}))
         else:
             console.print(comparison(view, best.fork, again))

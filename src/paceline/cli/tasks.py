@@ -61,10 +61,10 @@ def tasks(
     folder = study or Path("runs") / family.replace(":", "-")
     with readable():
         from paceline.factory import load_tasks
-        from paceline.views.data import to_json
         from paceline.views.family import describe_budget
-        from paceline.views.text import make_console, result_in_words
-        from paceline.views.words import share
+        from paceline.views.format import format_progress
+        from paceline.views.study_json import study_json
+        from paceline.views.text import describe_result, make_console
 
         factories = load_tasks(family)
 
@@ -75,7 +75,7 @@ def tasks(
         chosen = FamilySettings(**settings_values(settings))
         if not quiet and not json:
             before = done(folder)
-            so_far = f"; {share(before)} were done before" if before.forks else ""
+            so_far = f"; {format_progress(before)} were done before" if before.forks else ""
             words = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps)}"
             console.print(f"{folder}: {words}{so_far}", soft_wrap=True)
         asked: dict[str, Any] = {
@@ -90,9 +90,9 @@ def tasks(
         _run(factories, folder, None if quiet or json else console, asked)
         view = done(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **to_json(view)}))
+            typer.echo(json_module.dumps({"study": str(folder), **study_json(view)}))
         else:
-            for line in result_in_words(view, folder):
+            for line in describe_result(view, folder):
                 console.print(line, soft_wrap=isinstance(line, str))
 
 
@@ -113,10 +113,10 @@ def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str,
     """Tune, shown on a console or not at all; Ctrl-C prints how to continue."""
     from paceline.study import read_journal
     from paceline.tuner import tune_tasks
-    from paceline.views.live import watcher
+    from paceline.views.live import progress_display
 
     try:
-        with watcher(console, read_journal(folder / "journal.jsonl")) as view:
+        with progress_display(console, read_journal(folder / "journal.jsonl")) as view:
             tune_tasks(factories, study=folder, on_event=view.on_event, on_step=view.on_step, **asked)
     except OtherSettingsError as error:
         raise _with_command(error, folder) from error

@@ -76,22 +76,22 @@ def tune(
 
         doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
 
-        from paceline.views.data import to_json
-        from paceline.views.text import make_console, result_in_words
-        from paceline.views.words import cost_in_words, share
+        from paceline.views.format import format_cost, format_progress
+        from paceline.views.study_json import study_json
+        from paceline.views.text import describe_result, make_console
 
         console = make_console()
         if not quiet and not json:
             before = done(folder)
-            so_far = f"; {share(before)} were done before" if before.forks else ""
+            so_far = f"; {format_progress(before)} were done before" if before.forks else ""
             if not before.forks or (before.total_steps, before.steps) == (total, steps):  # else it is refused below
-                console.print(f"{folder}: {cost_in_words(total, steps)}{so_far}", soft_wrap=True)
+                console.print(f"{folder}: {format_cost(total, steps)}{so_far}", soft_wrap=True)
         seconds = _run(make_training, goal, strategy, folder, doing, None if quiet or json else console)
         found = done(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **to_json(found), "seconds": seconds}))
+            typer.echo(json_module.dumps({"study": str(folder), **study_json(found), "seconds": seconds}))
         else:
-            console.print(*result_in_words(found, folder), sep="\n", soft_wrap=True)
+            console.print(*describe_result(found, folder), sep="\n", soft_wrap=True)
 
 
 def _run(
@@ -105,10 +105,10 @@ def _run(
     """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
     from paceline.study import read_journal
     from paceline.tuner import tune as run
-    from paceline.views.live import watcher
+    from paceline.views.live import progress_display
 
     try:
-        with watcher(console, read_journal(folder / "journal.jsonl")) as view:
+        with progress_display(console, read_journal(folder / "journal.jsonl")) as view:
             return run(
                 make_training,
                 steps=goal.steps,

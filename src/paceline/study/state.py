@@ -225,6 +225,10 @@ class StudyState:
         """The interval with this event number."""
         return self._event(number, Interval)
 
+    def report(self, number: int) -> Report:
+        """The report with this event number."""
+        return self._event(number, Report)
+
     def drop_of(self, fork: ForkState) -> Dropped | None:
         """Why a fork was dropped, None if it was not."""
         return None if fork.dropped is None else self._event(fork.dropped, Dropped)

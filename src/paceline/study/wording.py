@@ -47,7 +47,7 @@ def describe_failure(failure: Failure) -> str:
             return f"{failure.message}{place}"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Four digits, or a dash."""
     return "-" if value is None else f"{value:.4g}"
 
@@ -80,7 +80,8 @@ def _all_failed(data: Data) -> str:
     tries, best = data["tries"], data["best_state"]
     again = f", even after going back {tries} {'time' if tries == 1 else 'times'}" if tries else ""
     where = (
-        f"; the best state so far is that of fork {best['fork']} at step {best['step']:,} ({number(best['value'])})"
+        f"; the best state so far is that of fork {best['fork']} at step {best['step']:,} "
+        f"({format_number(best['value'])})"
         if best
         else ""
     )
@@ -124,7 +125,7 @@ def _plan(data: Data) -> str:
     return (
         f"fork {data['fork']} runs to step {data['step']:,} at {_rate(data['rate'])}, {limited} "
         f"({_rates(data['rates'])}), which has the best {data['alpha']:.2g}-quantile of the final value, "
-        f"{number(data['value'])}"
+        f"{format_number(data['value'])}"
     )
 
 
@@ -142,11 +143,11 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
         f"{_rate(d['rate'])}"
     ),
     "contradiction": lambda d: (
-        f"the forecast is not used: it expects fork {d['fork']} to end at {number(d['forecast'])}, worse than its "
-        f"value now, {number(d['now'])}"
+        f"the forecast is not used: it expects fork {d['fork']} to end at {format_number(d['forecast'])}, worse than "
+        f"its value now, {format_number(d['now'])}"
     ),
-    "ended best": lambda d: f"fork {d['fork']} ended best, at {number(d['value'])} over its last observations",
-    "behind": lambda d: f"its value {number(d['value'])} is behind",
+    "ended best": lambda d: f"fork {d['fork']} ended best, at {format_number(d['value'])} over its last observations",
+    "behind": lambda d: f"its value {format_number(d['value'])} is behind",
     "cloned": lambda d: f"its clone, fork {d['clone']}, goes on",
     "runs go on": lambda d: f"{d['runs']} runs go on",
     "every run failed": lambda d: "every run failed: lower the upper bound of the rate",
@@ -154,7 +155,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "factor": lambda d: f"{d['factor']:.2f} times the rate of fork {d['fork']}",
     "no model": lambda d: f"{describe(d['instead'])}, because there is no model yet",
     "best quantile": lambda d: (
-        f"its {d['alpha']:.2g}-quantile at step {d['step']:,}, {number(d['value'])}, is the best of "
+        f"its {d['alpha']:.2g}-quantile at step {d['step']:,}, {format_number(d['value'])}, is the best of "
         f"{d['candidates']} candidate rates"
     ),
     "ends better": _ends_better,
@@ -181,7 +182,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "noise and progress": lambda d: (
         f"noise costs {_rate(d['noise'])}, and training for e times as long gains {_rate(d['progress'])}"
     ),
-    "ended": lambda d: f"the run ended at {number(d['value'])}",
+    "ended": lambda d: f"the run ended at {format_number(d['value'])}",
     "diverged": lambda d: "training diverged",
     "all tries diverged": lambda d: "training diverged at every rate tried: lower the bounds of the rate",
     "lower peak": lambda d: (
@@ -197,7 +198,8 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "all runs failed": lambda d: "every run failed: lower the upper bound of the rate, or fix the tasks",
     "answers": _answers,
     "worse run": lambda d: (
-        f"run {d['best']} of the same task ended better, at {number(d['best_value'])} against {number(d['value'])}"
+        f"run {d['best']} of the same task ended better, at {format_number(d['best_value'])} "
+        f"against {format_number(d['value'])}"
     ),
     # a new task
     "location": lambda d: f"{d['task']} lies {d['distance']:.2g} from {d['nearest']}, give or take {d['spread']:.2g}",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from paceline.study import Interval
 from paceline.views.curves import finite_points, fork_values, forks_by_number, last_observation
 from paceline.views.data import DecisionView, ForkView, StudyView
+from paceline.views.study_view import forecast_weights
 
 LOW, HIGH = 0.05, 0.95
 NORMAL_95 = 1.6448536269514722
@@ -68,7 +69,7 @@ def forecast_bands(view: StudyView) -> tuple[ForecastBand, ...]:
     return tuple(
         _forecast_band(view, forks, decision, interval, forecast)
         for decision in view.decisions
-        for interval in decision.proposed
+        for interval in decision.intervals
         for forecast in decision.details.get("forecast", [])
         if int(forecast["fork"]) == interval.fork and _is_complete(forecast)
     )
@@ -86,7 +87,7 @@ def _forecast_band(
     forecast: Mapping[str, Any],
 ) -> ForecastBand:
     fork, steps = forks[interval.fork], tuple(int(step) for step in forecast["steps"])
-    weights = forecast.get("weights") or _format_1_weights(view, steps[-1])
+    weights = forecast_weights(forecast, view.settings)
     observed_steps, observed_values = finite_points(fork.steps, fork_values(view, fork, weights))
     after = slice(bisect_right(observed_steps, interval.start), bisect_right(observed_steps, steps[-1]))
     before = None if view.tasks else last_observation(view, forks, fork, interval.start, weights)
@@ -104,12 +105,6 @@ def _forecast_band(
         observed_steps=observed_steps[after],
         observed_values=observed_values[after],
     )
-
-
-def _format_1_weights(view: StudyView, last_step: int) -> str:
-    """The weights of a forecast in a journal of format 1: raw if it is of the end of the run (docs/journal.md)."""
-    of_end = view.settings.get("strategy", {}).get("judge_by") == "final" and last_step == view.steps
-    return "raw" if of_end else view.of
 
 
 def checks(band: ForecastBand) -> tuple[Check, ...]:

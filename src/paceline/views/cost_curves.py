@@ -31,7 +31,7 @@ def cost_curves(views: Mapping[str, StudyView]) -> tuple[CostCurve, ...]:
 def _cost_curve(name: str, view: StudyView) -> CostCurve:
     run_steps = max(view.steps, 1)
     value, weights = _value(view)
-    points = tuple((best.done / run_steps, best.value) for best in view.best_so_far if isfinite(best.value))
+    points = tuple((best.done_steps / run_steps, best.value) for best in view.best_so_far if isfinite(best.value))
     return CostCurve(name, view.done_steps / run_steps, value, weights, view.finished is not None, points)
 
 
@@ -39,7 +39,7 @@ def _value(view: StudyView) -> tuple[float | None, str]:
     """The value of a study, and the weights that it is of."""
     if view.tasks:
         values = [run.value for run in view.best_runs.values()]
-        return (sum(values) / len(values) if len(values) == len(view.tasks) else None), view.of
+        return (sum(values) / len(values) if len(values) == len(view.tasks) else None), view.weights
     if view.finished is not None:
         return view.finished.value, view.finished.weights
-    return (None if view.best is None else view.value(view.best)), view.of
+    return (None if view.best is None else view.value(view.best)), view.weights

@@ -52,7 +52,7 @@ def forks_by_number(view: StudyView) -> dict[int, ForkView]:
 
 def fork_values(view: StudyView, fork: ForkView, weights: str | None = None) -> tuple[float, ...]:
     """What a fork observed itself, of `weights`, or of the weights that decide; of others if these are missing."""
-    return _column(fork.values, weights or view.of)
+    return _column(fork.values, weights or view.weights)
 
 
 def shown_forks(view: StudyView) -> tuple[ForkView, ...]:
@@ -85,7 +85,7 @@ def best_curve(view: StudyView, weights: str | None = None) -> Curve | None:
 def whole_curve(view: StudyView, fork: ForkView, weights: str | None = None) -> Curve:
     """The run of a fork from step 0, so through the forks that it descends from."""
     steps, columns = view.whole_run(fork.fork)
-    steps, values = thin(*finite_points(steps, _column(columns, weights or view.of)), max_points=MAX_RUN_POINTS)
+    steps, values = thin(*finite_points(steps, _column(columns, weights or view.weights)), max_points=MAX_RUN_POINTS)
     return Curve(fork.fork, fork.task, fork.state, steps, values, *rate_line(fork.schedule, 0, fork.step))
 
 
@@ -93,7 +93,7 @@ def best_values(view: StudyView) -> list[float]:
     """The values of the best run, or of the best run of each task: an axis must have room for these."""
     best = view.best
     forks = [run.fork for run in view.best_runs.values()] if view.tasks else [best.fork] if best is not None else []
-    runs = (_column(view.whole_run(fork)[1], view.of) for fork in forks)
+    runs = (_column(view.whole_run(fork)[1], view.weights) for fork in forks)
     return [value for values in runs for value in values if isfinite(value)]
 
 

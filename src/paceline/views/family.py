@@ -11,8 +11,9 @@ from rich.table import Table
 from paceline.study import Decided, Event, Report
 from paceline.study.wording import describe, describe_all, describe_failure
 from paceline.traces import Schedule
-from paceline.views.data import StudyView, bands_of
-from paceline.views.words import number, share
+from paceline.views.data import StudyView
+from paceline.views.format import format_number, format_progress, format_range
+from paceline.views.study_view import forecasts_by_fork
 
 MAX_RATES = 8
 """Rates of a schedule that a table shows."""
@@ -30,7 +31,7 @@ def describe_family(view: StudyView) -> str:
     direction = "larger" if settings["mode"] == "max" else "smaller"
     return (
         f"{len(view.tasks)} tasks; schedules of {strategy['intervals']} {rates} from {low:g} to {high:g}; "
-        f"{describe_budget(strategy['budget'], view.steps)}; judged by {view.of} weights, {direction} is better; "
+        f"{describe_budget(strategy['budget'], view.steps)}; judged by {view.weights} weights, {direction} is better; "
         f"seed {settings['seed']}{known}"
     )
 
@@ -49,8 +50,8 @@ def run_lines(event: Event, view: StudyView) -> list[str]:
     match event:
         case Decided():
             forecasts = [
-                f"run {run} is expected to end at {number(band.median)} ({number(band.low)} to {number(band.high)})"
-                for run, band in bands_of(event.details).items()
+                f"run {run} is expected to end at {format_range(band)}"
+                for run, band in forecasts_by_fork(event.details, view.settings).items()
             ]
             return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *forecasts])}"]
         case Report():
@@ -58,14 +59,14 @@ def run_lines(event: Event, view: StudyView) -> list[str]:
             name = f"run {event.fork} of task {run.task!r}"
             if event.failure is not None:
                 return [f"{name} failed at step {event.stop:,}: {describe_failure(event.failure)}"]
-            return [f"{name} ended at {number(view.value(run))}; {share(view)} done"]
+            return [f"{name} ended at {format_number(view.value(run))}; {format_progress(view)} done"]
         case _:
             return []
 
 
 def _rate_list(schedule: Schedule) -> str:
     """The rate, or the multiplier, of each interval."""
-    rates = [number(float(rate)) for rate in schedule.multipliers]
+    rates = [format_number(float(rate)) for rate in schedule.multipliers]
     return ", ".join(rates if len(rates) <= MAX_RATES else [*rates[: MAX_RATES - 1], "...", rates[-1]])
 
 
@@ -83,9 +84,9 @@ def answers_table(view: StudyView) -> Table:
         table.add_row(
             task,
             _rate_list(answer.schedule),
-            f"{number(answer.median)} ({number(answer.low)} to {number(answer.high)})",
+            f"{format_number(answer.median)} ({format_number(answer.low)} to {format_number(answer.high)})",
             "-" if best is None else str(best.fork),
-            "-" if best is None else number(best.value),
+            "-" if best is None else format_number(best.value),
             f"{answer.runs}" + (f", {answer.failed} failed" if answer.failed else ""),
         )
     return table
@@ -121,7 +122,7 @@ def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
 
 def _progress(view: StudyView) -> str:
     runs = sum(fork.stop is None for fork in view.forks)
-    best = ", ".join(f"{task!r} {number(run.value)} (run {run.fork})" for task, run in view.best_runs.items())
+    best = ", ".join(f"{task!r} {format_number(run.value)} (run {run.fork})" for task, run in view.best_runs.items())
     best_so_far = f"; best so far: {best}" if best else ""
     return f"not over: {runs} of {view.settings['strategy']['budget']} runs are done{best_so_far}"
 

@@ -76,7 +76,7 @@ def failure_lines(view: StudyView) -> tuple[FailureLine, ...]:
 def rate_choices(view: StudyView, decision: DecisionView) -> tuple[RateChoice, ...]:
     """The rates that a decision gave to forks that have observed a value."""
     forks, choices = forks_by_number(view), list[RateChoice]()
-    for interval in decision.proposed:
+    for interval in decision.intervals:
         observation = last_observation(view, forks, forks[interval.fork], interval.start)
         if observation is not None:
             choices.append(RateChoice(interval.fork, observation[1], interval.multiplier))

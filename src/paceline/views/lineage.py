@@ -94,7 +94,7 @@ def lineage(view: StudyView) -> Lineage | None:
 
 def _borders(view: StudyView, segments: Mapping[int, Sequence[_Segment]]) -> tuple[int, ...]:
     """All steps at which a fork starts, stops or changes its rate, or was meant to."""
-    planned = [(p.start, p.stop) for d in view.decisions for p in d.proposed if p.fork in segments]
+    planned = [(p.start, p.stop) for d in view.decisions for p in d.intervals if p.fork in segments]
     actual = [(segment.start, segment.stop) for own in segments.values() for segment in own]
     return tuple(sorted({step for ends in (*planned, *actual) for step in ends}))
 
@@ -136,5 +136,5 @@ def _best_until(view: StudyView) -> dict[int, int]:
         return {run.fork: view.steps for run in view.best_runs.values()}
     if view.best is None:
         return {}
-    path = view.line_of(view.best.fork)
+    path = view.lineage_of(view.best.fork)
     return {fork.fork: child.start for fork, child in pairwise(path)} | {path[-1].fork: TO_THE_END}

@@ -12,14 +12,15 @@ from rich.text import Text
 
 from paceline.study import Event, StudyState
 from paceline.study.wording import describe_all
-from paceline.views.data import StudyView, read
+from paceline.views.data import StudyView
+from paceline.views.format import format_progress
+from paceline.views.study_view import study_view
 from paceline.views.text import event_lines, fork_table
-from paceline.views.words import share
 
 SHOWN_DECISIONS, SHOWN_GONE = 2, 4
 
 
-class Lines:
+class LineDisplay:
     """Plain lines, for logs and pipes.
 
     Args:
@@ -37,13 +38,13 @@ class Lines:
         if self._console is None:
             return
         self._state.append(event)
-        for line in event_lines(event, read(self._state)):
+        for line in event_lines(event, study_view(self._state)):
             self._console.print(self._prefix + line, soft_wrap=True)
 
     def on_step(self, fork: int, step: int) -> None:
         """Say nothing: intervals are reported when they are done."""
 
-    def __enter__(self) -> "Lines":
+    def __enter__(self) -> "LineDisplay":
         return self
 
     def __exit__(
@@ -51,7 +52,7 @@ class Lines:
     ) -> None: ...
 
 
-class Screen:
+class ScreenDisplay:
     """Progress, forks and the latest decisions, redrawn in place a few times a second.
 
     Args:
@@ -62,7 +63,7 @@ class Screen:
 
     def __init__(self, console: Console, past: Sequence[Event] = (), *, title: str = "") -> None:
         self._state, self._title = StudyState.of(past), title
-        self._view, self._began = read(self._state), time.perf_counter()
+        self._view, self._began = study_view(self._state), time.perf_counter()
         self._steps: dict[int, int] = {}
         self._before = self._view.done_steps
         self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
@@ -70,13 +71,13 @@ class Screen:
     def on_event(self, event: Event) -> None:
         """Take the event in; the next redraw shows it."""
         self._state.append(event)
-        self._view = read(self._state)
+        self._view = study_view(self._state)
 
     def on_step(self, fork: int, step: int) -> None:
         """Move the bar inside an interval."""
         self._steps[fork] = step
 
-    def __enter__(self) -> "Screen":
+    def __enter__(self) -> "ScreenDisplay":
         self._live.__enter__()
         return self
 
@@ -106,12 +107,14 @@ class Screen:
         row = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=max(view.total_steps, 1), completed=done, width=30)
         title = [Text(self._title, style="bold")] if self._title else []
-        row.add_row(*title, bar, share(view, done), left)
+        row.add_row(*title, bar, format_progress(view, done), left)
         return row
 
 
-def watcher(console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> Lines | Screen:
+def progress_display(
+    console: Console | None, past: Sequence[Event] = (), *, title: str = ""
+) -> LineDisplay | ScreenDisplay:
     """The view that suits where the output goes; None prints nothing."""
     if console is not None and console.is_terminal:
-        return Screen(console, past, title=title)
-    return Lines(console, past, title=title)
+        return ScreenDisplay(console, past, title=title)
+    return LineDisplay(console, past, title=title)

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from paceline.shapes import WarmupStableDecay
 from paceline.traces import Schedule
+from paceline.views.format import format_number, format_schedule
 from paceline.views.plan import PlanView, RunEnd
-from paceline.views.words import number, schedule_in_words
 
 EQUAL_SHARE = 0.1  # of the width of the band: forecasts that differ by less are called equal
 CAUTION = (
@@ -45,27 +45,27 @@ def _sources(view: PlanView) -> str:
 
 
 def _recorded(end: RunEnd) -> str:
-    return f"recorded: {end.name} ended at {number(end.value)}, step {end.step:,} ({end.description})"
+    return f"recorded: {end.name} ended at {format_number(end.value)}, step {end.step:,} ({end.description})"
 
 
 def describe_schedule(schedule: Schedule) -> str:
     """A schedule with its phases: "peak rate 0.01: warm-up over 20 steps (1 %), hold to step 1,400, decay ..."."""
     base, steps = schedule.base, schedule.steps
     if not isinstance(base, WarmupStableDecay):
-        return schedule_in_words(schedule)
+        return format_schedule(schedule)
     warmup_steps = max(1, ceil(base.warmup * steps))
     warmup = f"warm-up over {warmup_steps:,} step{'s' * (warmup_steps > 1)} ({_percent(base.warmup)})"
     if base.decay == 0:  # a rate for each interval
         rates = Schedule(schedule.multipliers, schedule.change_points, steps)
-        return f"{schedule_in_words(rates)}, after a {warmup}"
+        return f"{format_schedule(rates)}, after a {warmup}"
     decay_start = min(round((1 - base.decay) * steps), steps - 1)
     hold = f"hold to step {decay_start:,}, " if decay_start > warmup_steps else ""
     shape = "in a straight line" if base.power == 1 else f"with power {base.power:.2g}"
     decay = f"decay to zero over the last {steps - decay_start:,} ({_percent(base.decay)}) {shape}"
     phases = f"{warmup}, {hold}{decay}"
     if len(set(schedule.multipliers.tolist())) > 1:
-        return f"{schedule_in_words(schedule)}: {phases}"
-    return f"peak rate {number(float(schedule.multipliers[0]))}: {phases}"
+        return f"{format_schedule(schedule)}: {phases}"
+    return f"peak rate {format_number(float(schedule.multipliers[0]))}: {phases}"
 
 
 def _forecast_table(view: PlanView) -> Table:
@@ -75,8 +75,8 @@ def _forecast_table(view: PlanView) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for forecast in (view.plan, *view.usual):
         style = "bold" if forecast is view.plan else ""
-        band = f"{number(forecast.low)} to {number(forecast.high)}"
-        table.add_row(forecast.name, number(forecast.peak), number(forecast.median), band, style=style)
+        band = f"{format_number(forecast.low)} to {format_number(forecast.high)}"
+        table.add_row(forecast.name, format_number(forecast.peak), format_number(forecast.median), band, style=style)
     return table
 
 
@@ -89,7 +89,7 @@ def _comparison(view: PlanView) -> str:
     if gain < 0:
         return f"{best.name} has a better forecast than the plan: run that one, or plan with another --family"
     has_ratio = min(plan.median, best.median) > 0
-    difference = _percent(abs(plan.median / best.median - 1)) if has_ratio else number(gain)
+    difference = _percent(abs(plan.median / best.median - 1)) if has_ratio else format_number(gain)
     within_band = plan.low <= best.median <= plan.high
     caution = ". This is less than the band is wide, so a single run may not show it" if within_band else ""
     return f"the forecast of the plan is {difference} better than that of the best usual schedule, {best.name}{caution}"

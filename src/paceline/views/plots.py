@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from paceline.errors import InputError
 from paceline.study import Study
-from paceline.views.data import StudyView, read
+from paceline.views.data import StudyView
 from paceline.views.figures import FIGURES, Figure, recolour
+from paceline.views.study_view import study_view
 
 _NEEDS = {
     "traces": "an interval that was run",
@@ -32,7 +33,7 @@ class Plots:
     @classmethod
     def of(cls, study: Study) -> "Plots":
         """The figures of a study as it is now."""
-        return cls(read(study.events))
+        return cls(study_view(study.events))
 
     def __call__(self, *, dark: bool = False) -> Figure:
         """Values of all forks, and their rates below."""

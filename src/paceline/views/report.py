@@ -18,10 +18,11 @@ from rich.text import Text
 
 from paceline.study import Event, StudyState
 from paceline.views.captions import CAPTIONS
-from paceline.views.data import StudyView, read
-from paceline.views.explained import all_explained
+from paceline.views.data import StudyView
+from paceline.views.decision_text import decision_texts
 from paceline.views.figures import DARK_COLOURS, FIGURES, Figure, costs, graph_objects
-from paceline.views.text import fork_table, result_in_words, settings_in_words
+from paceline.views.study_view import study_view
+from paceline.views.text import describe_result, describe_settings, fork_table
 
 TITLE_HEIGHT, MIN_TOP_MARGIN = 26, 30  # pixels
 
@@ -35,7 +36,7 @@ def html_report(studies: Mapping[str, Sequence[Event]]) -> str:
     graph_objects()  # fails at once without plotly
     figures = dict[str, Figure]()
     states = {name: StudyState.of(events) for name, events in studies.items()}
-    views = {name: read(state) for name, state in states.items()}
+    views = {name: study_view(state) for name, state in states.items()}
     parts = [_comparison(views, figures)] if len(views) > 1 else []
     for i, (name, view) in enumerate(views.items()):
         parts.append(_study(name, view, states[name], f"s{i}", figures))
@@ -92,9 +93,9 @@ def _study(name: str, view: StudyView, state: StudyState, key: str, figures: dic
             sections.append(_figure(f"{key}-{kind}", kind, figure))
     result = "".join(
         _table(part) if isinstance(part, Table) else f"<p>{escape(str(part))}</p>\n"
-        for part in result_in_words(view, Path(name))
+        for part in describe_result(view, Path(name))
     )
-    request = f"<p>{escape(settings_in_words(view))}</p>" if view.settings else ""
+    request = f"<p>{escape(describe_settings(view))}</p>" if view.settings else ""
     settings = escape(json.dumps(view.settings, indent=1, ensure_ascii=False))
     return (
         f'<article id="{key}">\n<h1>{escape(name)}</h1>\n{request}\n'
@@ -124,7 +125,7 @@ def _figure(key: str, kind: str, figure: Figure) -> str:
 def _decisions(view: StudyView, state: StudyState) -> str:
     """A block for each decision, with a line for each sentence about it."""
     blocks = list[str]()
-    for decision in all_explained(state):
+    for decision in decision_texts(state):
         lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in decision.sentences)
         step = "" if view.tasks else f", step {decision.step:,}"
         duration = f"{1000 * decision.seconds:.0f} ms"

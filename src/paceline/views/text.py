@@ -9,9 +9,17 @@ from rich.text import Text
 
 from paceline.study import Checkpoints, Decided, Dropped, Event, Report
 from paceline.study.wording import describe, describe_all, describe_failure
-from paceline.views.data import ForkView, StudyView, bands_of
+from paceline.views.data import ForkView, StudyView
 from paceline.views.family import describe_family, family_result, run_lines
-from paceline.views.words import band_in_words, bound_in_words, cost_in_words, number, schedule_in_words, share
+from paceline.views.format import (
+    bound_advice,
+    format_band,
+    format_cost,
+    format_number,
+    format_progress,
+    format_schedule,
+)
+from paceline.views.study_view import forecasts_by_fork
 
 _COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
 
@@ -22,18 +30,18 @@ def make_console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, markup=False, width=200)
 
 
-def settings_in_words(view: StudyView) -> str:
+def describe_settings(view: StudyView) -> str:
     """What the study was asked for, in one line."""
     if view.tasks:
         return describe_family(view)
     s, strategy = view.settings, view.settings.get("strategy", {})
     low, high = s.get("lr", (0.0, 0.0))
-    judged = f"judged by {view.of} weights, {'larger' if s.get('mode') == 'max' else 'smaller'} is better"
+    judged = f"judged by {view.weights} weights, {'larger' if s.get('mode') == 'max' else 'smaller'} is better"
     name = str(strategy.get("strategy", "unknown"))
     base = strategy.get("base", {}).get("name", "")
     kind = f"{name} on a {base.replace('_', '-')} base" if base else name
     return (
-        f"{kind}; rates from {low:g} to {high:g}; {cost_in_words(view.total_steps, view.steps)}; "
+        f"{kind}; rates from {low:g} to {high:g}; {format_cost(view.total_steps, view.steps)}; "
         f"{judged}; seed {s.get('seed', 0)}"
     )
 
@@ -55,9 +63,9 @@ def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
         born = "the start" if fork.parent is None else f"fork {fork.parent} at {fork.start:,}"
         born = fork.task if family else born
         state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
-        row = [str(fork.fork), born, f"{fork.step:,}", number(fork.rate)]
-        row += [number(fork.multiplier)] * peaked + [number(view.value(fork))]
-        table.add_row(*row, *([band_in_words(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
+        row = [str(fork.fork), born, f"{fork.step:,}", format_number(fork.rate)]
+        row += [format_number(fork.multiplier)] * peaked + [format_number(view.value(fork))]
+        table.add_row(*row, *([format_band(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
     return table
 
 
@@ -68,7 +76,8 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
     match event:
         case Decided():
             forecasts = [
-                f"fork {fork} is expected at {band_in_words(b)}" for fork, b in bands_of(event.details).items()
+                f"fork {fork} is expected at {format_band(band)}"
+                for fork, band in forecasts_by_fork(event.details, view.settings).items()
             ]
             return [f"decision {event.round}: {'; '.join([*describe_all(event.reasons), *forecasts])}"]
         case Dropped():
@@ -77,13 +86,13 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
             return [f"fork {event.fork} failed at step {event.stop:,}: {describe_failure(event.failure)}"]
         case Report():
             fork = view.fork(event.fork)
-            at = f"{number(view.value(fork))} at rate {number(fork.rate)}"
-            return [f"fork {event.fork} reached step {event.stop:,}: {at}; {share(view)} done"]
+            at = f"{format_number(view.value(fork))} at rate {format_number(fork.rate)}"
+            return [f"fork {event.fork} reached step {event.stop:,}: {at}; {format_progress(view)} done"]
         case _:
             return []
 
 
-def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]":
+def describe_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
     """How a study ended, or how it stands, and what to do next."""
     if view.tasks:
         return family_result(view, path)
@@ -92,15 +101,15 @@ def result_in_words(view: StudyView, path: Path) -> "list[str | RenderableType]"
         if view.finished is None:
             return ["nothing has been observed yet"]
         return [f"no fork reached the end: {describe(view.decisions[-1].reasons[0])}"]
-    values = ", ".join(f"{number(value)} ({of} weights)" for of, value in best.last.items())
+    values = ", ".join(f"{format_number(value)} ({of} weights)" for of, value in best.last_values.items())
     if view.finished is None:
-        return [f"not over: {share(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
+        return [f"not over: {format_progress(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
     kept = Checkpoints.of_study(path).path(best.fork, best.step)  # not where forks were driven by hand, or by Ray Tune
     state = f"its checkpoint: {kept}" if kept.exists() else "no checkpoint is kept here"
     return [
         f"fork {best.fork} ended best: {values}",
-        schedule_in_words(best.schedule),
-        *bound_in_words(best.schedule, view.settings.get("lr", ())),
+        format_schedule(best.schedule),
+        *bound_advice(best.schedule, view.settings.get("lr", ())),
         f"{view.done_steps:,} steps in all; {state}",
         f"to use the schedule elsewhere: paceline export {path} --format python",
     ]
@@ -121,11 +130,11 @@ def study_page(view: StudyView, path: Path) -> RenderableType:
         )
     return Group(
         Text(f"study {path}", style="bold"),
-        settings_in_words(view),
+        describe_settings(view),
         "",
         fork_table(view, view.forks),
         "",
         decisions,
         "",
-        *result_in_words(view, path),
+        *describe_result(view, path),
     )

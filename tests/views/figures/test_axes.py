@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from paceline.views.data import read
 from paceline.views.figures.axes import clip_to_axis, log_ticks, rate_axis, value_axis
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY
 
 
@@ -34,10 +34,10 @@ def test_marks_move_to_the_edge() -> None:
 
 
 def test_the_rate_axis_holds_the_bounds() -> None:
-    low, high = rate_axis(read(STUDY))["range"]
+    low, high = rate_axis(study_view(STUDY))["range"]
     assert low < -3
     assert high > 0
-    low, high = rate_axis(read([]), [0.01, 0.1, 0.0])["range"]
+    low, high = rate_axis(study_view([]), [0.01, 0.1, 0.0])["range"]
     assert low < -2
     assert high > -1
 

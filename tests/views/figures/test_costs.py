@@ -1,12 +1,12 @@
 """Studies side by side."""
 
-from paceline.views.data import read
 from paceline.views.figures.costs import costs
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY
 
 
 def test_each_study_has_a_mark_at_its_cost_and_value() -> None:
-    figure = costs({"<i>mine</i>": read(STUDY), "unfinished": read(STUDY[:10]), "new": read([])})
+    figure = costs({"<i>mine</i>": study_view(STUDY), "unfinished": study_view(STUDY[:10]), "new": study_view([])})
     marks = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
     assert set(marks) == {"&lt;i&gt;mine&lt;/i&gt;", "unfinished"}
     mark = marks["&lt;i&gt;mine&lt;/i&gt;"]
@@ -19,6 +19,6 @@ def test_each_study_has_a_mark_at_its_cost_and_value() -> None:
 
 
 def test_studies_beyond_the_colours_get_other_markers() -> None:
-    figure = costs({f"study {i}": read(STUDY) for i in range(9)})
+    figure = costs({f"study {i}": study_view(STUDY) for i in range(9)})
     looks = [(t.marker.color, t.marker.symbol) for t in figure.data if t.mode == "markers"]
     assert len(set(looks)) == 9

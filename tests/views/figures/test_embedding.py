@@ -1,17 +1,17 @@
 """Tasks on a map."""
 
-from paceline.views.data import read
 from paceline.views.figures.embedding import embedding
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_task_map import view_with_new_task
 
 
 def test_tasks_are_at_their_locations() -> None:
-    view = read(golden("journal-1-family"))
+    view = study_view(golden("journal-1-family"))
     (tasks,) = embedding(view).data
     assert list(tasks.text) == list(view.embedding)
     assert list(tasks.x) == [location[0] for location in view.embedding.values()]
-    assert embedding(read(STUDY)) is None
+    assert embedding(study_view(STUDY)) is None
 
 
 def test_a_new_task_has_its_mean_and_posterior() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from paceline.study import Event, read_journal
-from paceline.views.data import read
 from paceline.views.figures import FIGURES, Figure
+from paceline.views.study_view import study_view
 from tests.views.studies import GOLDEN, STUDY
 
 JOURNALS = sorted(GOLDEN.glob("journal*.jsonl"))
@@ -21,7 +21,7 @@ FIGURES_OF = {
 
 def figures_of(events: list[Event]) -> dict[str, Figure]:
     """All figures that a study has, by name."""
-    view = read(events)
+    view = study_view(events)
     return {name: figure for name, draw in FIGURES.items() if (figure := draw(view)) is not None}
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from paceline.views.bands import checks, forecast_bands
-from paceline.views.data import read
 from paceline.views.figures.forecasts import forecasts
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 
 
 def test_bands_are_those_of_the_journal_with_a_slider_over_decisions() -> None:
-    view = read(golden("journal-1-greedy"))
+    view = study_view(golden("journal-1-greedy"))
     figure = forecasts(view)
     journal = next(d for d in view.decisions if "forecast" in d.details).details["forecast"]
     assert {*journal[0]["low"], *journal[0]["high"]} <= set(figure.data[0].y)
@@ -21,14 +21,14 @@ def test_bands_are_those_of_the_journal_with_a_slider_over_decisions() -> None:
 
 
 def test_observations_outside_the_band_are_marked() -> None:
-    figure = forecasts(read(STUDY))
+    figure = forecasts(study_view(STUDY))
     misses = figure.data[3]
     assert list(misses.x) == [60, 100]
     assert [list(row) for row in misses.customdata] == [[2, 0.4, 0.6, 0.8], [2, 0.2, 0.4, 0.45]]
 
 
 def test_the_final_value_of_each_run_of_a_family_is_beside_its_forecast() -> None:
-    view = read(golden("journal-1-family"))
+    view = study_view(golden("journal-1-family"))
     bands = forecast_bands(view)
     figure = forecasts(view)
     bars = figure.data[0]

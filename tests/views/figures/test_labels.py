@@ -6,9 +6,9 @@ from html import unescape
 import pytest
 
 from paceline.study import Created
-from paceline.views.data import read
 from paceline.views.figures import FIGURES
 from paceline.views.figures.labels import label, weights_label
+from paceline.views.study_view import study_view
 from tests.views.studies import golden, with_text
 
 
@@ -33,7 +33,7 @@ def test_no_text_of_a_journal_is_markup() -> None:
     assert isinstance(created, Created)
     strategy = {**created.settings["strategy"], "weights": hostile}
     events = [Created({**created.settings, "tasks": ["calm", hostile], "strategy": strategy}), *rest]
-    view = read(events)
+    view = study_view(events)
     figures = {name: figure for name, draw in FIGURES.items() if (figure := draw(view)) is not None}
     text = json.dumps({name: json.loads(figure.to_json()) for name, figure in figures.items()})
     assert "<img" not in text

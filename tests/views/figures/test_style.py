@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from paceline import InputError
-from paceline.views.data import read
 from paceline.views.figures import FIGURES
 from paceline.views.figures.style import DARK, DARK_COLOURS, LIGHT, recolour
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY
 
 
 def test_recolouring_can_be_undone() -> None:
-    figure = FIGURES["traces"](read(STUDY))
+    figure = FIGURES["traces"](study_view(STUDY))
     assert figure is not None
     dark = recolour(figure, dark=True)
     assert dark.layout.paper_bgcolor == DARK.paper
@@ -30,4 +30,4 @@ def test_no_two_colours_of_a_palette_are_equal() -> None:
 def test_without_plotly_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(InputError, match=r"pip install 'paceline\[plot\]'"):
-        FIGURES["traces"](read(STUDY))
+        FIGURES["traces"](study_view(STUDY))

@@ -1,12 +1,12 @@
 """Grids of latent functions, with a slider over decisions."""
 
-from paceline.views.data import read
 from paceline.views.figures.surface import surface
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 
 
 def test_the_latest_decision_is_shown_as_in_the_journal() -> None:
-    view = read(golden("journal-1-greedy"))
+    view = study_view(golden("journal-1-greedy"))
     figure = surface(view)
     decisions = [d for d in view.decisions if "surface" in d.details]
     last = decisions[-1].details["surface"]
@@ -17,4 +17,4 @@ def test_the_latest_decision_is_shown_as_in_the_journal() -> None:
     (slider,) = figure.layout.sliders
     assert slider.active == len(slider.steps) - 1 == len(decisions) - 1
     assert list(slider.steps[-1].args[0]["visible"]) == [trace.visible for trace in figure.data]
-    assert surface(read(STUDY)) is None
+    assert surface(study_view(STUDY)) is None

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from paceline.study import Created
-from paceline.views.data import read
 from paceline.views.figures.traces import traces
+from paceline.views.study_view import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_curves import chain_of_clones
 
@@ -19,20 +19,20 @@ def by_name(figure: object) -> dict[str, list]:
 
 
 def test_values_and_rates_are_on_one_axis_of_steps() -> None:
-    figure = traces(read(STUDY))
+    figure = traces(study_view(STUDY))
     assert figure.layout.xaxis.matches == "x2" or figure.layout.xaxis2.matches == "x"
     named = by_name(figure)
     values, rates = named["fork 2 won"]
     assert (list(values.x), list(values.y)) == ([10, 20, 60, 100], [2.2, 1.6, 0.8, 0.45])
     assert values.line.width > 2 * named["1 dropped"][0].line.width
     assert rates.yaxis == "y2"
-    schedule = read(STUDY).fork(2).schedule
+    schedule = study_view(STUDY).fork(2).schedule
     assert np.interp([5.5, 30.5, 99], rates.x, rates.y) == pytest.approx(schedule(np.array([5.5, 30.5, 99])), rel=1e-6)
     assert list(named["clone begins"][0].x) == [20]
 
 
 def test_failed_forks_are_dashed_and_end_in_a_cross() -> None:
-    figure = traces(read(STUDY))
+    figure = traces(study_view(STUDY))
     failed = by_name(figure)["1 failed"][0]
     assert (failed.line.dash, list(failed.x), list(failed.y)) == ("dash", [10, 20, 60], [2.2, 1.6, 0.9])
     (crosses,) = [trace for trace in figure.data if trace.marker.symbol == "x"]
@@ -41,7 +41,7 @@ def test_failed_forks_are_dashed_and_end_in_a_cross() -> None:
 
 def test_lines_of_one_state_are_one_trace_with_gaps() -> None:
     events = golden("journal-1")
-    view = read(events)
+    view = study_view(events)
     dropped = [fork for fork in view.forks if fork.state == "dropped"]
     (values, _) = by_name(traces(view))[f"{len(dropped)} dropped"]
     assert list(values.x).count(None) == len(dropped) - 1
@@ -52,7 +52,7 @@ def test_runs_of_a_family_have_the_colour_of_their_task_and_its_name_is_text() -
     created, *rest = golden("journal-1-family")
     assert isinstance(created, Created)
     first, second, *_ = created.settings["tasks"]
-    named = by_name(traces(read([Created({**created.settings, "tasks": ["R&D <x>", second]}), *rest])))
+    named = by_name(traces(study_view([Created({**created.settings, "tasks": ["R&D <x>", second]}), *rest])))
     assert first not in named
     own = named["R&amp;D &lt;x&gt;"]
     assert {trace.line.color for trace in own}.isdisjoint({trace.line.color for trace in named[second]})
@@ -61,5 +61,5 @@ def test_runs_of_a_family_have_the_colour_of_their_task_and_its_name_is_text() -
 
 
 def test_a_long_study_says_how_many_forks_are_omitted() -> None:
-    figure = traces(read(chain_of_clones(1_200)))
+    figure = traces(study_view(chain_of_clones(1_200)))
     assert figure.layout.meta == "199 earlier ones are omitted"

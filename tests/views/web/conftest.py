@@ -10,14 +10,14 @@ import pytest
 import uvicorn
 
 from paceline.views.web.app import make_app
-from paceline.views.web.shelf import Shelf
+from paceline.views.web.catalogue import Catalogue
 
 
 @contextmanager
 def running(folder: Path, **options: object) -> Generator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server: uvicorn.Server
-        app = make_app(Shelf([folder]), ended=lambda: server.should_exit, **options)  # type: ignore[arg-type]
+        app = make_app(Catalogue([folder]), ended=lambda: server.should_exit, **options)  # type: ignore[arg-type]
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()

@@ -15,15 +15,16 @@ from paceline.study import Decided, Failure, Report, because, read_journal
 from paceline.traces import Schedule
 from paceline.views.figures import FIGURES
 from paceline.views.web.app import make_app
+from paceline.views.web.catalogue import Catalogue
 from paceline.views.web.security import is_loopback, token_for
-from paceline.views.web.shelf import Shelf
-from tests.views.web.studies import EVENTS, append, family, write
+from tests.views.studies import EVENTS, family
+from tests.views.web.studies import append, write
 
 TOKEN = "a-token-of-some-length"
 
 
 def client(folder: Path, *, base_url: str = "http://127.0.0.1", **options: Any) -> TestClient:
-    return TestClient(make_app(Shelf([folder]), **options), base_url=base_url, follow_redirects=False)
+    return TestClient(make_app(Catalogue([folder]), **options), base_url=base_url, follow_redirects=False)
 
 
 @pytest.fixture
@@ -79,18 +80,18 @@ def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
     disguised = write(tmp_path / "runs" / "disguised", [])
     (disguised / "journal.jsonl").unlink()
     (disguised / "journal.jsonl").symlink_to(outside / "journal.jsonl")
-    assert list(Shelf([tmp_path / "runs"]).names()) == ["first"]
+    assert list(Catalogue([tmp_path / "runs"]).names()) == ["first"]
 
 
 def test_studies_of_one_name_are_told_apart_and_the_latest_comes_first(tmp_path: Path) -> None:
     for folder in ("a/first", "b/first", "b/deep/er/second"):
         write(tmp_path / folder)
-    shelf = Shelf([tmp_path / "a" / "first", tmp_path / "b", tmp_path / "a"])
+    shelf = Catalogue([tmp_path / "a" / "first", tmp_path / "b", tmp_path / "a"])
     assert set(shelf.names()) == {"first", "b/first", "deep/er/second"}
     append(write(tmp_path / "b" / "third", EVENTS[:3]), EVENTS[3:4])
     assert next(iter(shelf.names())) == "third"
     with pytest.raises(InputError, match="no folder"):
-        Shelf([tmp_path / "nowhere"])
+        Catalogue([tmp_path / "nowhere"])
 
 
 def test_a_token_is_asked_for_once_and_kept(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from paceline.study import Decided, Failure, Interval, Report, because
-from paceline.views.web.followed import Followed
-from tests.views.studies import golden
-from tests.views.web.studies import EVENTS, FIRST, OTHER, append, family, write
+from paceline.views.web.study_reader import StudyReader
+from tests.views.studies import EVENTS, FIRST, OTHER, family, golden
+from tests.views.web.studies import append, write
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -86,11 +86,11 @@ def test_a_study_at_both_widths(
     assert page.inner_text("h1") == "first"
     assert page.inner_text("#standing").startswith("Fork 2 ended best: 0.5 with raw weights")
     plotted = {(x, round(y, 9)) for x, y in page.evaluate(PLOTTED)}
-    followed = Followed(folder)
+    followed = StudyReader(folder)
     followed.refresh()
     view = followed.view()
     for fork in view.forks:
-        assert {(float(x), round(y, 9)) for x, y in zip(fork.steps, fork.values[view.of], strict=True)} <= plotted
+        assert {(float(x), round(y, 9)) for x, y in zip(fork.steps, fork.values[view.weights], strict=True)} <= plotted
     rows = [row.split("\t") for row in page.inner_text("#forks tbody").splitlines()]
     assert [(row[0], row[1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
     assert page.locator("#told > div").count() == 3

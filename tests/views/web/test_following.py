@@ -11,10 +11,11 @@ from paceline.study import Event, Journal
 from paceline.study.events import to_json
 from paceline.study.journal import write_line
 from paceline.study.state import head_of
-from paceline.views.data import read
-from paceline.views.web.followed import Followed
-from paceline.views.web.following import Tail, read_head
-from tests.views.web.studies import EVENTS, append, write
+from paceline.views.study_view import study_view
+from paceline.views.web.journal_tail import Tail, read_head
+from paceline.views.web.study_reader import StudyReader
+from tests.views.studies import EVENTS
+from tests.views.web.studies import append, write
 
 
 @given(cuts=st.lists(st.integers(0, 300), max_size=8))
@@ -37,7 +38,7 @@ def test_lines_come_once_and_whole_however_they_are_written(
 
 
 def test_lines_longer_than_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paceline.views.web.following.CHUNK", 7)
+    monkeypatch.setattr("paceline.views.web.journal_tail.CHUNK", 7)
     (tmp_path / "j").write_bytes(b"a" * 30 + b"\nb\n\n" + b"c" * 9)
     assert [line for _, line in Tail(tmp_path / "j").lines()] == [b"a" * 30 + b"\n", b"b\n", b"\n"]
 
@@ -65,17 +66,17 @@ def test_what_is_no_event_says_so(line: bytes) -> None:
 
 
 def test_a_study_is_the_same_followed_line_by_line_or_read_at_once(tmp_path: Path) -> None:
-    followed = Followed(write(tmp_path, []))
+    followed = StudyReader(write(tmp_path, []))
     for count in range(1, len(EVENTS) + 1):
         append(tmp_path, EVENTS[count - 1 : count])
         assert followed.grown()
         followed.refresh()
         assert not followed.grown()
-        assert followed.view() == read(EVENTS[:count])
+        assert followed.view() == study_view(EVENTS[:count])
 
 
 def test_a_torn_line_is_waited_for_and_its_removal_goes_unnoticed(tmp_path: Path) -> None:
-    followed = Followed(write(tmp_path, EVENTS[:5]))
+    followed = StudyReader(write(tmp_path, EVENTS[:5]))
     followed.refresh()
     with (tmp_path / "journal.jsonl").open("ab") as file:
         file.write(write_line(5, EVENTS[5])[:20])
@@ -83,32 +84,32 @@ def test_a_torn_line_is_waited_for_and_its_removal_goes_unnoticed(tmp_path: Path
     assert followed.revision == "0.5"
     append(tmp_path, EVENTS[5:7])  # the writer removes what was torn
     followed.refresh()
-    assert followed.view() == read(EVENTS[:7])
+    assert followed.view() == study_view(EVENTS[:7])
 
 
 def test_a_study_that_began_anew_is_read_from_its_start(tmp_path: Path) -> None:
-    followed = Followed(write(tmp_path))
+    followed = StudyReader(write(tmp_path))
     followed.refresh()
     (tmp_path / "journal.jsonl").unlink()
     append(tmp_path, EVENTS[:4])
     followed.refresh()
-    assert followed.view() == read(EVENTS[:4])
+    assert followed.view() == study_view(EVENTS[:4])
     assert followed.revision == "1.4"
 
 
 def test_a_study_that_began_anew_and_grew_beyond_what_was_read(tmp_path: Path) -> None:
-    followed = Followed(write(tmp_path, EVENTS[:4]))
+    followed = StudyReader(write(tmp_path, EVENTS[:4]))
     followed.refresh()
     path = tmp_path / "journal.jsonl"
     path.write_bytes(write_line(0, EVENTS[0]).replace(b'"seed":4', b'"seed":40000'))  # the same file, other lines
-    append(tmp_path, EVENTS[1:9])
+    append(tmp_path, EVENTS[1:8])
     followed.refresh()
     assert len(followed.view().forks) == 2
     assert followed.settings()["seed"] == 40000
 
 
 def test_a_damaged_journal_says_so_and_heals(tmp_path: Path) -> None:
-    followed = Followed(write(tmp_path, EVENTS[:4]))
+    followed = StudyReader(write(tmp_path, EVENTS[:4]))
     path = tmp_path / "journal.jsonl"
     sound = path.read_bytes()
     path.write_bytes(sound.replace(b'"n":2', b'"n":9'))
@@ -119,19 +120,19 @@ def test_a_damaged_journal_says_so_and_heals(tmp_path: Path) -> None:
     path.unlink()
     path.write_bytes(sound)
     followed.refresh()
-    assert followed.view() == read(EVENTS[:4])
+    assert followed.view() == study_view(EVENTS[:4])
 
 
 def test_a_running_study_is_not_disturbed(tmp_path: Path) -> None:
     write(tmp_path, EVENTS[:4])
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    followed = Followed(tmp_path)
+    followed = StudyReader(tmp_path)
     with Journal(tmp_path) as journal:  # holds the lock
         followed.refresh()
-        assert followed.view() == read(EVENTS[:4])
+        assert followed.view() == study_view(EVENTS[:4])
         journal.append(EVENTS[4])
         followed.refresh()
-        assert followed.view() == read(EVENTS[:5])
+        assert followed.view() == study_view(EVENTS[:5])
     with Journal(tmp_path):  # and following has not taken it
         followed.refresh()
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}

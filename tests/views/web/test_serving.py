@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.views.web.studies import EVENTS, write
+from tests.views.studies import EVENTS
+from tests.views.web.studies import write
 
 
 def started(*arguments: str) -> "subprocess.Popen[str]":

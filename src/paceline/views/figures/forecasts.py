@@ -46,7 +46,7 @@ def _value_range(view: StudyView, bands: Sequence[ForecastBand]) -> dict[str, An
     starts = [band.start_value for band in bands if band.start_value is not None]
     observed = [value for band in bands for value in band.observed_values] + starts
     forecast = [value for band in bands for value in (*band.low, *band.high)]
-    path = {fork.fork for fork in view.line_of(view.best.fork)} if view.best is not None else set[int]()
+    path = {fork.fork for fork in view.lineage_of(view.best.fork)} if view.best is not None else set[int]()
     best = [value for band in bands if band.fork in path for value in band.observed_values]
     return value_axis(best or observed or forecast, [*observed, *forecast], linear=min(forecast) <= 0)
 

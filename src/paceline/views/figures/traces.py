@@ -46,7 +46,7 @@ def traces(view: StudyView) -> Figure | None:
     set_layout(figure, title, height=620, note=f"{omitted:,} earlier ones are omitted" if omitted else "")
     figure.update_yaxes(axis, row=1)
     figure.update_yaxes(rate_axis(view, (rate for line in lines for rate in line.rates)), row=2)
-    figure.update_yaxes(title_text=weights_label(view.of), row=1)
+    figure.update_yaxes(title_text=weights_label(view.weights), row=1)
     figure.update_yaxes(title_text="learning rate", row=2)
     figure.update_xaxes({**step_axis(), "title_text": ""}, row=1)
     figure.update_xaxes(step_axis(), row=2)

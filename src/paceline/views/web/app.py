@@ -17,11 +17,11 @@ from starlette.routing import Route
 
 from paceline.errors import PacelineError
 from paceline.views.export import as_csv, as_python
-from paceline.views.web.answers import decisions_page, forks_page, offered, summary, thinned
+from paceline.views.web.catalogue import Catalogue
 from paceline.views.web.files import own, plotly
-from paceline.views.web.followed import Followed
+from paceline.views.web.page_data import decisions_page, forks_page, offered, summary, thinned
 from paceline.views.web.security import Guard
-from paceline.views.web.shelf import Shelf
+from paceline.views.web.study_reader import StudyReader
 
 PAUSE, HEARTBEAT = 0.25, 10.0  # seconds between two looks at a file's size, and between two signs of life
 MOST_COMPARED = 12  # studies in the figure of costs
@@ -46,7 +46,7 @@ class Pages:
         local: whether only this machine looks: plotly's script is then not worth compressing.
     """
 
-    def __init__(self, shelf: Shelf, *, ended: Callable[[], bool], local: bool) -> None:
+    def __init__(self, shelf: Catalogue, *, ended: Callable[[], bool], local: bool) -> None:
         self._shelf, self._ended, self._local = shelf, ended, local
 
     def routes(self) -> list[Route]:
@@ -167,7 +167,7 @@ class Pages:
         sizes = [s.path.stat().st_size if s.path.exists() else 0 for s in self._shelf.names().values()]
         return f"{len(sizes)}.{sum(sizes)}"
 
-    def _of_study(self, make: Callable[[Followed, Request], Any]) -> Callable[[Request], Any]:
+    def _of_study(self, make: Callable[[StudyReader, Request], Any]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             study = await run_sync(self._shelf.get, request.path_params["name"])
             if study is None:
@@ -181,7 +181,7 @@ class Pages:
 
 
 def make_app(
-    shelf: Shelf,
+    shelf: Catalogue,
     *,
     local: bool = True,
     token: str | None = None,
@@ -194,7 +194,7 @@ def make_app(
     return Starlette(routes=Pages(shelf, ended=ended, local=local).routes(), middleware=[guard, zipped])
 
 
-def _figure(study: Followed, request: Request) -> str:
+def _figure(study: StudyReader, request: Request) -> str:
     from paceline.views.figures import FIGURES, recolour
 
     kind, decision = request.path_params["kind"], request.query_params.get("decision")
@@ -211,7 +211,7 @@ def _json(figure: Any) -> str:
     return str(figure.to_json())
 
 
-def _revision(study: Followed) -> str:
+def _revision(study: StudyReader) -> str:
     if study.grown():
         study.refresh()
     return study.revision

@@ -11,8 +11,8 @@ import uvicorn
 
 from paceline.errors import InputError
 from paceline.views.web.app import make_app
+from paceline.views.web.catalogue import Catalogue
 from paceline.views.web.security import is_loopback, token_for
-from paceline.views.web.shelf import Shelf
 
 NICE = 5  # below a training on the same cores
 READ_AHEAD = 4  # studies
@@ -35,7 +35,7 @@ def serve_studies(
         token: what to ask for; one is made where it is needed and not given.
         say: told the address to open.
     """
-    shelf, secret = Shelf(folders), token_for(host, token)
+    shelf, secret = Catalogue(folders), token_for(host, token)
     listening = _bound(host, port)
     port = listening.getsockname()[1]
     server: uvicorn.Server
@@ -53,7 +53,7 @@ def serve_studies(
         server.run([listening])
 
 
-def _read_ahead(shelf: Shelf) -> None:
+def _read_ahead(shelf: Catalogue) -> None:
     """Read the studies written last, and what draws them, so that all is there when a page asks for it."""
     import_module("plotly.graph_objects").Scatter()
     for name in [*shelf.names()][:READ_AHEAD]:

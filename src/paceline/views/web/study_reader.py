@@ -17,9 +17,10 @@ from typing import Any, BinaryIO, overload
 from paceline.errors import JournalError
 from paceline.study import Decided, Event, StudyState
 from paceline.study.journal import read_line
-from paceline.views.data import Selection, StudyView, read
-from paceline.views.explained import Explained, explained
-from paceline.views.web.following import Tail, read_head
+from paceline.views.data import StudyView
+from paceline.views.decision_text import DecisionText, decision_text
+from paceline.views.study_view import Selection, study_view
+from paceline.views.web.journal_tail import Tail, read_head
 
 WHOLE_BYTES, WHOLE_LINES, WHOLE_FORKS = 4_000_000, 4_000, 200  # a study up to here is shown whole
 MOST_FORKS, MOST_REPORTS, MOST_DECISIONS = 120, 1_200, 40  # of a larger one
@@ -101,7 +102,7 @@ class JournalLines(Sequence[Event | None]):
         self.parsed.clear()
 
 
-class Followed:
+class StudyReader:
     """A study folder that is read as it grows. Any thread may call it.
 
     Args:
@@ -210,18 +211,18 @@ class Followed:
     def _read(self, forks: Sequence[int], decision: int | None) -> StudyView:
         if self.whole:
             self._lines.keep_grids_of(None)
-            return read(self.state, self._selection(forks, decision))
+            return study_view(self.state, self._selection(forks, decision))
         decisions = self.state.decisions
         latest = decisions[-1 if decision is None else decision].event if decisions else 0
         self._lines.keep_grids_of(latest)
         is_main = decision is None and not forks  # read again whenever the study grows: its events stay in memory
         with self._lines.keeping_used() if is_main else self._lines.forgetting_new():
-            return read(self.state, self._selection(forks, decision))
+            return study_view(self.state, self._selection(forks, decision))
 
-    def explained(self, decision: int) -> Explained:
+    def decision_text(self, decision: int) -> DecisionText:
         """A decision in English; its events are not kept in memory."""
         with self._lock, self._lines.forgetting_new():
-            return explained(self.state, decision)
+            return decision_text(self.state, decision)
 
     def _selection(self, forks: Sequence[int], decision: int | None) -> Selection:
         """What is shown, and up to which event."""

@@ -6,15 +6,15 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, StudyView
-from paceline.views.text import settings_in_words
-from paceline.views.web.followed import Followed
-from paceline.views.words import band_in_words, number, schedule_in_words, share
+from paceline.views.format import format_band, format_number, format_progress, format_schedule
+from paceline.views.text import describe_settings
+from paceline.views.web.study_reader import StudyReader
 
 PAGE_FORKS, PAGE_DECISIONS, PAGE_BYTES = 100, 20, 3_000_000  # the last: of the journal, for decisions
 MOST_POINTS = 12_000  # of all traces of a figure: more than a screen has
 
 
-def summary(study: Followed) -> dict[str, Any]:
+def summary(study: StudyReader) -> dict[str, Any]:
     """A study in a few lines: what it is, how far it is, how it stands."""
     state = study.state
     counts = {"revision": study.revision, "events": state.count, "decisions": len(state.decisions)}
@@ -28,9 +28,9 @@ def summary(study: Followed) -> dict[str, Any]:
         **counts,
         "written": written,
         "state": "running" if view.finished is None else "finished",
-        "asked": settings_in_words(view),
+        "asked": describe_settings(view),
         "standing": standing(view),
-        "share": share(view),
+        "share": format_progress(view),
         "done": view.done_steps,
         "total": view.total_steps,
         "facts": facts(view),
@@ -38,7 +38,7 @@ def summary(study: Followed) -> dict[str, Any]:
         "drawn": len(view.forks),
         "tasks": list(view.tasks),
         "offered": offered_tasks(view),
-        "schedule": "" if view.best is None else schedule_in_words(view.best.schedule),
+        "schedule": "" if view.best is None else format_schedule(view.best.schedule),
     }
 
 
@@ -47,14 +47,14 @@ def standing(view: StudyView) -> str:
     if view.tasks:
         made = sum(fork.stop is None for fork in view.forks)
         if view.finished is None:
-            return f"{share(view)} done."
+            return f"{format_progress(view)} done."
         if not view.answers:
             return "No run reached the end."
         return f"Over: an answer for each of {len(view.tasks)} tasks, from {made} runs shown here."
     best = view.best
     if best is None:
         return "Nothing has been observed yet." if view.finished is None else "No fork reached the end."
-    values = " and ".join(f"{number(value)} with {of} weights" for of, value in best.last.items())
+    values = " and ".join(f"{format_number(value)} with {of} weights" for of, value in best.last_values.items())
     if view.finished is None:
         return f"Fork {best.fork} leads at step {best.step:,}: {values}."
     return f"Fork {best.fork} ended best: {values}."
@@ -65,11 +65,11 @@ def facts(view: StudyView) -> list[tuple[str, str]]:
     best, living = view.best, sum(fork.state in ("running", "leading") for fork in view.forks)
     found = [("of its steps done", f"{view.done_steps / max(view.total_steps, 1):.0%}".replace("%", " %"))]
     if best is not None:
-        found.append((f"best value, {view.of} weights", number(view.value(best))))
+        found.append((f"best value, {view.weights} weights", format_number(view.value(best))))
         found.append(("fork that leads" if view.finished is None else "fork that won", str(best.fork)))
         found.append(_rate(best, view))
     for task, run in list(view.best_runs.items())[:4]:
-        found.append((f"best of {task}", number(run.value)))
+        found.append((f"best of {task}", format_number(run.value)))
     if view.finished is None:
         found.append(("forks alive", str(living)))
     return found
@@ -77,11 +77,11 @@ def facts(view: StudyView) -> list[tuple[str, str]]:
 
 def _rate(best: ForkView, view: StudyView) -> tuple[str, str]:
     if view.finished is None:
-        return "its rate now", number(best.rate)
-    return "its last rate" if best.schedule.tuned_base is None else "its last peak rate", number(best.multiplier)
+        return "its rate now", format_number(best.rate)
+    return "its last rate" if best.schedule.tuned_base is None else "its last peak rate", format_number(best.multiplier)
 
 
-def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
+def forks_page(study: StudyReader, before: int | None) -> dict[str, Any]:
     """The table of forks, the youngest first, a page at a time: those with a number below `before`."""
     numbers = [n for n in sorted(study.state.forks, reverse=True) if before is None or n < before]
     page = numbers[:PAGE_FORKS]
@@ -97,25 +97,31 @@ def forks_page(study: Followed, before: int | None) -> dict[str, Any]:
     return {"columns": columns, "rows": rows, "before": page[-1] if len(page) < len(numbers) else None}
 
 
-def _row(study: Followed, view: StudyView, fork: ForkView, *, peaked: bool) -> list[str]:
+def _row(study: StudyReader, view: StudyView, fork: ForkView, *, peaked: bool) -> list[str]:
     lines = study.state.forks[fork.fork]
     origin = "the start" if lines.parent is None else f"fork {lines.parent} at {lines.start:,}"
     state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
-    cells = [str(fork.fork), *([fork.task] if view.tasks else []), state, number(view.value(fork)), f"{fork.step:,}"]
-    cells += [number(fork.rate), *([number(fork.multiplier)] * peaked), *([] if view.tasks else [origin])]
-    return [*cells, band_in_words(fork.forecast)]
+    cells = [
+        str(fork.fork),
+        *([fork.task] if view.tasks else []),
+        state,
+        format_number(view.value(fork)),
+        f"{fork.step:,}",
+    ]
+    cells += [format_number(fork.rate), *([format_number(fork.multiplier)] * peaked), *([] if view.tasks else [origin])]
+    return [*cells, format_band(fork.forecast)]
 
 
-def decisions_page(study: Followed, before: int | None) -> dict[str, Any]:
+def decisions_page(study: StudyReader, before: int | None) -> dict[str, Any]:
     """Decisions in words, the latest first, a page at a time: those before one, counted from 0."""
     count = len(study.state.decisions)
     end = count if before is None else max(min(before, count), 0)
     numbers = study.latest_decisions(end, PAGE_DECISIONS, PAGE_BYTES)
     rows = list[dict[str, Any]]()
     for at in numbers:
-        told = study.explained(at)
-        rows.append({"at": at, "round": told.round, "step": told.step, "ms": f"{1000 * told.seconds:.3g}"})
-        rows[-1]["sentences"] = list(told.sentences)
+        text = study.decision_text(at)
+        rows.append({"at": at, "round": text.round, "step": text.step, "ms": f"{1000 * text.seconds:.3g}"})
+        rows[-1]["sentences"] = list(text.sentences)
     return {"rows": rows, "before": numbers[-1] if numbers and numbers[-1] > 0 else None, "count": count}
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from paceline.errors import InputError
 from paceline.study.folders import studies_below
-from paceline.views.web.followed import Followed
+from paceline.views.web.study_reader import StudyReader
 
 MOST_HELD = 12_000  # events in memory, of all studies; those looked at longest ago are read again when wanted
 
 
-class Shelf:
+class Catalogue:
     """Studies by name. A name is looked up among those found, it is never made into a path.
 
     Args:
@@ -25,11 +25,11 @@ class Shelf:
                     f"expected a study's folder, or one with studies in it, got {str(folder)!r}: no folder"
                 )
         self._given = [folder.resolve() for folder in folders]
-        self._studies = dict[Path, Followed]()
+        self._studies = dict[Path, StudyReader]()
         self._used = list[Path]()
         self._lock = threading.Lock()
 
-    def names(self) -> dict[str, Followed]:
+    def names(self) -> dict[str, StudyReader]:
         """The studies there are now, the one written last first."""
         with self._lock:
             found = dict[str, Path]()
@@ -41,9 +41,9 @@ class Shelf:
                     name = name if name not in found else f"{given.name}/{name}"
                     found[_unused(name, found)] = folder
             recent = sorted(found.items(), key=lambda item: -_written(item[1]))
-            return {name: self._studies.setdefault(folder, Followed(folder)) for name, folder in recent}
+            return {name: self._studies.setdefault(folder, StudyReader(folder)) for name, folder in recent}
 
-    def get(self, name: str) -> Followed | None:
+    def get(self, name: str) -> StudyReader | None:
         """The study of this name, read up to now; None where there is none."""
         study = self.names().get(name)
         if study is not None:
@@ -51,7 +51,7 @@ class Shelf:
             self._make_room(study)
         return study
 
-    def _make_room(self, wanted: Followed) -> None:
+    def _make_room(self, wanted: StudyReader) -> None:
         with self._lock:
             self._used = [*(path for path in self._used if path != wanted.folder), wanted.folder]
             held = sum(self._studies[path].held for path in self._used)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from paceline.study import Interval, Reason, Report, StudyState, column
 from paceline.study.wording import describe, describe_failure
-from paceline.views.data import Band, bands_of
-from paceline.views.words import band_in_words, number
+from paceline.views.data import Band
+from paceline.views.format import format_band, format_number
+from paceline.views.study_view import forecasts_by_fork
 
 
-class Explained(NamedTuple):
+class DecisionText(NamedTuple):
     """One decision: when it was made, how long it took, and what there is to say about it."""
 
     round: int
@@ -19,7 +20,7 @@ class Explained(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def explained(state: StudyState, at: int) -> Explained:
+def decision_text(state: StudyState, at: int) -> DecisionText:
     """Explain a decision.
 
     Args:
@@ -27,20 +28,19 @@ def explained(state: StudyState, at: int) -> Explained:
         at: number of the decision, from 0.
     """
     event = state.decided(state.decisions[at])
-    return Explained(event.round, event.step, event.seconds, tuple(_sentence(text) for text in _texts(state, at)))
+    return DecisionText(event.round, event.step, event.seconds, tuple(_sentence(text) for text in _texts(state, at)))
 
 
-def all_explained(state: StudyState) -> list[Explained]:
+def decision_texts(state: StudyState) -> list[DecisionText]:
     """Explain every decision of a study, in order."""
-    return [explained(state, at) for at in range(len(state.decisions))]
+    return [decision_text(state, at) for at in range(len(state.decisions))]
 
 
 def _texts(state: StudyState, at: int) -> Iterator[str]:
     decision = state.decisions[at]
     event = state.decided(decision)
-    weights = str(state.settings.get("strategy", {}).get("weights", "raw"))
     noun = "run" if state.settings.get("tasks") else "fork"
-    bands = bands_of(event.details)
+    bands = forecasts_by_fork(event.details, state.settings)
     intervals = [(state.interval(n), state.report_on(n)) for n in decision.intervals]
     clones = {interval.fork for interval, _ in intervals if interval.parent is not None}
     why = {reason["fork"]: reason["why"] for reason in event.reasons if reason.kind == "clone"}
@@ -50,7 +50,7 @@ def _texts(state: StudyState, at: int) -> Iterator[str]:
     if noun == "fork":
         yield from _continued([interval for interval, _ in intervals])
     for interval, report in intervals:
-        outcome = _outcome(bands.get(interval.fork), report, weights)
+        outcome = _outcome(bands.get(interval.fork), report)
         if interval.parent is not None:
             yield _clone(interval, why.get(interval.fork)) + outcome
         elif outcome:
@@ -79,7 +79,9 @@ def _dropped(state: StudyState, forks: Sequence[int], noun: str) -> Iterator[str
     for fork, reason in reasons.items():
         if reason.kind != "behind":
             yield f"{noun} {fork} was dropped: {describe(reason)}"
-    behind = [f"{fork} at {number(reason['value'])}" for fork, reason in reasons.items() if reason.kind == "behind"]
+    behind = [
+        f"{fork} at {format_number(reason['value'])}" for fork, reason in reasons.items() if reason.kind == "behind"
+    ]
     if len(behind) == 1:
         yield f"{noun} {behind[0]} is behind and dropped"
     elif behind:
@@ -92,26 +94,28 @@ def _clone(interval: Interval, why: Reason | None) -> str:
     before, now = (float(schedule.multiplier(max(step, 0))) for step in (start - 1, start))
     kind = "rate" if schedule.tuned_base is None else "peak rate"
     change = (
-        f"{kind} {number(now)}, as before" if before == now else f"{kind} {number(now)} instead of {number(before)}"
+        f"{kind} {format_number(now)}, as before"
+        if before == now
+        else f"{kind} {format_number(now)} instead of {format_number(before)}"
     )
     because = "" if why is None else f" ({describe(why)})"
     return f"fork {interval.fork} became a clone of fork {interval.parent} at step {start:,}: {change}{because}."
 
 
-def _outcome(band: Band | None, report: Report | None, weights: str) -> str:
+def _outcome(band: Band | None, report: Report | None) -> str:
     """The forecast, and what came of it."""
     if band is None:
         return ""
-    forecast = f" Its forecast was {band_in_words(band)}"
+    forecast = f" Its forecast was {format_band(band)}"
     if report is None:
         return f"{forecast}."
-    values = column(report.values, band.weights or weights)
+    values = column(report.values, band.weights)
     if report.failure is not None or not values or not isfinite(values[-1]):
         return f"{forecast}; it failed."
     if report.stop != band.step:  # a forecast of the final value, made on the way there
-        return f"{forecast}; at step {report.stop:,} its value was {number(values[-1])}."
+        return f"{forecast}; at step {report.stop:,} its value was {format_number(values[-1])}."
     inside = "inside" if band.low <= values[-1] <= band.high else "outside"
-    return f"{forecast}; the result was {number(values[-1])}, {inside} the band."
+    return f"{forecast}; the result was {format_number(values[-1])}, {inside} the band."
 
 
 def _sentence(text: str) -> str:

@@ -1,0 +1,67 @@
+"""Numbers, progress, costs and schedules as text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paceline.study.wording import format_number
+from paceline.traces import Schedule
+from paceline.views.data import Band, StudyView
+
+__all__ = [
+    "bound_advice",
+    "format_band",
+    "format_cost",
+    "format_number",
+    "format_progress",
+    "format_range",
+    "format_schedule",
+]
+
+
+def format_progress(view: StudyView, done: int | None = None) -> str:
+    """How many of all steps are done: "1,200 of 9,100 steps (13 %)"."""
+    steps = view.done_steps if done is None else done
+    return f"{steps:,} of {view.total_steps:,} steps ({steps / max(view.total_steps, 1):.0%})".replace("%", " %")
+
+
+def format_cost(total: int, steps: int) -> str:
+    """What a study will take: "9,100 steps in all, as many as 2.27 runs of 4,000"."""
+    return f"{total:,} steps in all, as many as {total / steps:.3g} runs of {steps:,}"
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """The rates of a schedule: "peak 0.012 until step 800, 0.008 to the end, times a warmup-stable-decay base"."""
+    parts = list[str]()
+    rates = [float(rate) for rate in schedule.multipliers]
+    for k, rate in enumerate(rates):
+        last = k == len(rates) - 1
+        if last or rates[k + 1] != rate:
+            parts.append(
+                f"{format_number(rate)} {'to the end' if last else f'until step {schedule.change_points[k + 1]:,}'}"
+            )
+    if schedule.tuned_base is None:
+        return f"rate {', '.join(parts)}"
+    return f"peak rate {', '.join(parts)}, times a {schedule.base.name.replace('_', '-')} base"
+
+
+def bound_advice(schedule: Schedule, bounds: "Sequence[float]") -> list[str]:
+    """What to do if a schedule is at a bound of the rate for most of the run. Empty if it is not."""
+    spans = np.diff(schedule.change_points) / schedule.change_points[-1]
+    for name, bound, way in zip(("lower", "upper"), bounds, ("down", "up"), strict=False):
+        if spans[np.isclose(schedule.multipliers, bound, rtol=1e-3)].sum() >= 0.5:
+            return [
+                f"it lies at the {name} bound, {format_number(bound)}: the best may lie beyond, "
+                f"move that {way} by a decade"
+            ]
+    return []
+
+
+def format_range(band: Band) -> str:
+    """Median and band: "0.3 (0.2 to 0.4)"."""
+    return f"{format_number(band.median)} ({format_number(band.low)} to {format_number(band.high)})"
+
+
+def format_band(band: Band | None) -> str:
+    """Median and band with their step: "0.3 (0.2 to 0.4) at step 100". Empty if there is none."""
+    return "" if band is None else f"{format_range(band)} at step {band.step:,}"
