@@ -1,4 +1,4 @@
-"""What a perfect forecast would be worth: `look="final"` with the closed form of the quadratic in place of the law.
+"""What a perfect forecast would be worth: `judge_by="final"` with the closed form of the quadratic in place of the law.
 
 It knows the expected loss of every schedule, not the luck of a run. What it gains over the same plan without it is what
 a better law could still gain there.
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.problems import Quadratic
-from paceline.strategy import Dynamic, Fork, History
-from paceline.strategy.look import Outlook
+from paceline.strategy import Dynamic, FinalForecast, Fork, History
 
 QUADRATICS = {
     "quadratic 1": Quadratic(1.0, 500),
@@ -21,12 +20,12 @@ QUADRATICS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClosedForm(Outlook):
+class ClosedForm(FinalForecast):
     """Expected final losses, known."""
 
     problem: Quadratic
 
-    def finals(self, fork: Fork, rates: Sequence[float]) -> np.ndarray:
+    def final_values(self, fork: Fork, rates: Sequence[float]) -> np.ndarray:
         """One draw: the expected final loss at each rate, bigger is better."""
         ahead = [fork.schedule.extend(rate, self.history.goal.steps) for rate in rates]
         with np.errstate(all="ignore"):
@@ -40,12 +39,12 @@ class Oracle(Dynamic):
 
     problem: Quadratic = QUADRATICS["quadratic 1"]
 
-    def _outlook(self, history: History) -> Outlook | None:
-        known = Outlook.of(history)
-        return None if known is None else ClosedForm(known.history, known.model, self.problem)
+    def _fit_final_forecast(self, history: History) -> FinalForecast | None:
+        fitted = FinalForecast.fit(history)
+        return None if fitted is None else ClosedForm(fitted.history, fitted.model, self.problem)
 
 
 def oracle(name: str, cost: float) -> Oracle:
     """The strategy at a cost, told how forks will end on one of the quadratics."""
-    told = Dynamic.horizon(cost=cost, look="final")
+    told = Dynamic.horizon(cost=cost, judge_by="final")
     return Oracle(**{field: getattr(told, field) for field in told.__dataclass_fields__}, problem=QUADRATICS[name])

@@ -23,12 +23,7 @@ from benchmarks._runs import RESULTS, Key, Rows, arguments, complete, geometric_
 from benchmarks.peers import AutoLRS, PopulationBasedBandits, PopulationBasedTraining
 from paceline import tune
 from paceline.errors import TrainingError
-from paceline.strategy import (
-    ByModel,
-    Dynamic,
-    FixedSchedules,
-    Strategy,
-)
+from paceline.strategy import Dynamic, FixedFactor, FixedSchedules, ModelQuantile, Strategy
 from paceline.study import Failed, Observed
 from paceline.tuner.result import Result
 from paceline.views.figures import write_figure
@@ -40,14 +35,14 @@ MODELLED = COSTS[1:]  # at which the model may choose rates
 
 def by_model(cost: float) -> Strategy:
     """`horizon` whose clones take the rate that the trace model likes best: measured, and no better than blind."""
-    return replace(Dynamic.horizon(cost=cost, look="now"), chooser=ByModel(clock="log"))
+    return replace(Dynamic.horizon(cost=cost, judge_by="now"), chooser=ModelQuantile(clock="log"))
 
 
 METHODS: dict[str, Callable[[], Strategy]] = {
     "AutoLRS, cost 5": lambda: AutoLRS(cost=5),
-    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, look="now"),
+    "horizon 5, blind": lambda: Dynamic.horizon(cost=5, judge_by="now"),
     "horizon 5, model": lambda: by_model(5),
-    "horizon 5, final": lambda: Dynamic.horizon(cost=5, look="final"),
+    "horizon 5, final": lambda: Dynamic.horizon(cost=5, judge_by="final"),
     "greedy": Dynamic.greedy,
     "PBT": PopulationBasedTraining,
     "PB2": PopulationBasedBandits,
@@ -57,12 +52,12 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "horizon 3.2, model": lambda: by_model(3.2),
     "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3),
     "horizon 2.3, model": lambda: by_model(2.3),
-    "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, look="final"),
+    "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, judge_by="final"),
     "AutoLRS, cost 2": AutoLRS,
-    "horizon 1.5": lambda: Dynamic.horizon(cost=1.5, look="now"),
-    "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, look="final"),
+    "horizon 1.5": lambda: Dynamic.horizon(cost=1.5, judge_by="now"),
+    "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, judge_by="final"),
 }
-LOOKS = {1.5: "horizon 1.5", 2.3: "horizon 2.3, blind", 5: "horizon 5, blind"}  # what look="final" is compared to
+LOOKS = {1.5: "horizon 1.5", 2.3: "horizon 2.3, blind", 5: "horizon 5, blind"}  # what judge_by="final" is compared to
 MORE = 24  # seeds of the quadratics, where they are cheap, for that comparison
 PEERS = ("AutoLRS, cost 5", "PBT", "PB2", *(f"5 x {name}" for name in FAMILIES), "5 at random")
 
@@ -110,7 +105,8 @@ def tuned(problem: Problem, strategy: Strategy, seed: int, on_event: Callable[[A
 def named(cost: float) -> str:
     """The row of the default strategy at a cost."""
     strategy = Dynamic.horizon(cost=cost)
-    return f"horizon {cost:g}, {'final' if strategy.look == 'final' else strategy.chooser.name}"
+    blind = "blind" if isinstance(strategy.chooser, FixedFactor) else "model"
+    return f"horizon {cost:g}, {'final' if strategy.judge_by == 'final' else blind}"
 
 
 def means(rows: Rows, method: str, of: str = "raw") -> tuple[float, float]:
@@ -228,7 +224,7 @@ def main() -> None:
     print_table(rows)
     print()
     print_paired(rows)
-    print('\nlook="final" over the same without it, % +- standard error (seeds); oracle: told the expected end\n')
+    print('\njudge_by="final" over the same without it, % +- standard error (seeds); oracle: told the expected end\n')
     print_looks(rows)
     for cost in COSTS:
         for of in ("raw", "averaged"):

@@ -26,7 +26,8 @@ from benchmarks._report import machine, print_results, result, table
 from benchmarks._runs import RESULTS, Key, arguments, complete, geometric_mean, ratios
 from paceline.integrations import PaceLR, lambda_lr
 from paceline.shapes import OneCycle
-from paceline.strategy.single import BASE, sweep_steps
+from paceline.strategy.single_run.rules import range_test_steps
+from paceline.strategy.single_run.single_run_settings import SINGLE_RUN
 from paceline.traces import Schedule
 
 Method = Callable[[Problem, int], float]
@@ -74,12 +75,12 @@ def follow(run: Plain, optimizer: torch.optim.Optimizer, schedule: Schedule) -> 
 def untuned(problem: Problem, seed: int) -> float:
     """The same base with its peak at the geometric middle of the bounds."""
     low, high = problem.bounds(seed)
-    return with_schedule(problem, seed, Schedule.of(BASE, (low * high) ** 0.5, problem.steps))
+    return with_schedule(problem, seed, Schedule.of(SINGLE_RUN.base, (low * high) ** 0.5, problem.steps))
 
 
 def range_test_one_cycle(problem: Problem, seed: int) -> float:
     """Smith's rule: a tenth of the rate at which the smoothed loss of a range test is lowest, then one cycle."""
-    run, count = plain(problem, seed), sweep_steps(problem.steps)
+    run, count = plain(problem, seed), range_test_steps(problem.steps)
     optimizer, weights = run.optimizer(), [p.detach().clone() for p in run.model.parameters()]
     fresh = optimizer.state_dict()
     rates = np.geomspace(*problem.bounds(seed), count)

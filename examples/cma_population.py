@@ -23,8 +23,7 @@ from plotly.subplots import make_subplots
 
 import paceline
 from paceline.shapes import Constant
-from paceline.strategy import Dynamic
-from paceline.strategy.plan import Plan, Rung
+from paceline.strategy import Dynamic, ForkPlan, Rung
 from paceline.traces import Schedule
 from paceline.views.figures import write_figure
 
@@ -111,7 +110,7 @@ def tuned(make: Callable[[], Evolution], strategy: Dynamic, seed: int) -> tuple[
 
 
 HORIZON = replace(Dynamic.horizon(base=Constant()), weights="raw", transform="identity")
-LATE = replace(HORIZON, plan=Plan(4, (Rung(0.25, 2), Rung(0.5, 2, 1), Rung(0.75, 2, 1)), protect=True))
+LATE = replace(HORIZON, plan=ForkPlan(4, (Rung(0.25, 2), Rung(0.5, 2, 1), Rung(0.75, 2, 1)), protect_leader=True))
 METHODS: dict[str, Dynamic] = {
     "horizon": HORIZON,  # eight sizes, halved early, then a challenger at each rung
     "late rungs": LATE,  # four sizes for a quarter of the run, two from then on

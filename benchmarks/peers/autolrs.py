@@ -23,8 +23,8 @@ from jaxtyping import Float
 from benchmarks.peers import gaussian_process
 from paceline.errors import InputError
 from paceline.shapes import Constant
-from paceline.strategy import Decision, Fork, Goal, History, Interval, Strategy
-from paceline.study import as_reason, because
+from paceline.strategy import Decision, Fork, Goal, History, Strategy
+from paceline.study import Interval, as_reason, because
 from paceline.traces import Objective, Schedule
 
 LENGTHSCALES = np.geomspace(0.05, 2.0, 8)

@@ -13,8 +13,8 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.shapes import Constant
-from paceline.strategy import Decision, Fork, Goal, History, Interval, Strategy
-from paceline.study import Reason, as_reason, because
+from paceline.strategy import Decision, Fork, Goal, History, Strategy
+from paceline.study import Interval, Reason, as_reason, because
 from paceline.traces import Objective, Schedule
 
 

@@ -123,13 +123,13 @@ def test_the_callback_is_pacelr_by_hand(accumulate: int, clip: float | None) -> 
                 module.seen += 1
                 losses.append(nn.functional.cross_entropy(module.net(batch[0]), batch[1]) + 1e-4 * module.seen)
                 (losses[-1] / accumulate).backward()
-            pace.note_gradients()
+            pace.read_gradients()
             if clip is not None:
                 nn.utils.clip_grad_norm_(module.parameters(), clip)
             optimizer.step()
             pace.step(torch.stack(losses).mean())
     torch.testing.assert_close(trainer.lightning_module.weights(), module.weights(), rtol=1e-4, atol=1e-5)
-    assert trainer.callbacks[0].pace.pace.peak == pytest.approx(pace.pace.peak, abs=1e-4)
+    assert trainer.callbacks[0].pace.controller.peak == pytest.approx(pace.controller.peak, abs=1e-4)
 
 
 def test_a_run_resumed_from_a_checkpoint_of_lightning_follows_the_same_schedule(tmp_path: Path) -> None:

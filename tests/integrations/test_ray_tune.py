@@ -19,8 +19,7 @@ from ray import tune
 from paceline.errors import InputError, TrainingError
 from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
 from paceline.integrations.ray_tune.rates import rated, staircase
-from paceline.strategy import Dynamic
-from paceline.strategy.plan import Plan, Rung
+from paceline.strategy import Dynamic, ForkPlan, Rung
 from paceline.study import Decided, Event, Failure, Finished, Interval, Report, read_journal
 from paceline.traces import Schedule
 
@@ -33,7 +32,7 @@ pytestmark = [
 ]
 STEPS = 9
 SMALL = replace(  # two trials and a rung at iteration 3: starting a trial again takes Ray seconds
-    Dynamic.horizon(forks=2), plan=Plan(2, (Rung(1 / 3, 2, 1),), protect=True), weights="raw"
+    Dynamic.horizon(forks=2), plan=ForkPlan(2, (Rung(1 / 3, 2, 1),), protect_leader=True), weights="raw"
 )
 STAIRS = replace(SMALL, base=staircase(STEPS, 2))  # at iterations 3 and 6
 

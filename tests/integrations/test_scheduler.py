@@ -14,13 +14,13 @@ from torch.optim.lr_scheduler import LRScheduler
 import paceline
 from paceline import InputError, PaceLR, Schedule
 from paceline.integrations import lambda_lr
-from paceline.strategy.single import sweep_steps
+from paceline.strategy.single_run.rules import range_test_steps
 
 STEPS = 200
-SWEEP = sweep_steps(STEPS)
+RANGE_TEST = range_test_steps(STEPS)
 
 
-class Job:
+class Loop:
     """A small network with normalisation and dropout, noisy data, and the loop a user writes."""
 
     def __init__(self, make: Callable[[Any], Optimizer], *, steps: int = STEPS, closure: bool = False) -> None:
@@ -33,7 +33,7 @@ class Job:
     def loss(self, batch: Tensor) -> Tensor:
         return nn.functional.mse_loss(self.model(batch).squeeze(1), batch.sin().sum(dim=1))
 
-    def advance(self, start: int, stop: int) -> "Job":
+    def advance(self, start: int, stop: int) -> "Loop":
         for step in range(start, stop):
             batch = torch.randn(32, 5, generator=torch.Generator().manual_seed(step))
             torch.manual_seed(step)
@@ -61,81 +61,85 @@ def momentum(parameters: Any) -> Optimizer:
 @pytest.mark.parametrize("make", [adam, momentum, lambda p: AdamW(p, amsgrad=True)])
 @pytest.mark.parametrize("closure", [False, True])
 def test_training_gets_better_and_the_rate_ends_near_zero(make: Callable[[Any], Optimizer], closure: bool) -> None:
-    job = Job(make, closure=closure).advance(0, STEPS)
-    assert sum(job.losses[-20:]) < 0.5 * sum(job.losses[:5]) * 4
-    assert max(job.rates[:SWEEP]) == pytest.approx(1.0)
-    assert job.rates[-1] < 0.05 * max(job.rates[SWEEP:])
+    loop = Loop(make, closure=closure).advance(0, STEPS)
+    assert sum(loop.losses[-20:]) < 0.5 * sum(loop.losses[:5]) * 4
+    assert max(loop.rates[:RANGE_TEST]) == pytest.approx(1.0)
+    assert loop.rates[-1] < 0.05 * max(loop.rates[RANGE_TEST:])
 
 
 def test_it_is_a_scheduler_and_leaves_the_optimiser_alone() -> None:
-    job = Job(adam)
-    assert isinstance(job.pace, LRScheduler)
+    loop = Loop(adam)
+    assert isinstance(loop.pace, LRScheduler)
     assert paceline.PaceLR is PaceLR
-    assert "step" not in vars(job.optimizer)
-    assert job.pace.get_last_lr() == [pytest.approx(1e-5)]
-    job.advance(0, 3)
-    assert job.pace.get_last_lr() == [job.optimizer.param_groups[0]["lr"]]
+    assert "step" not in vars(loop.optimizer)
+    assert loop.pace.get_last_lr() == [pytest.approx(1e-5)]
+    loop.advance(0, 3)
+    assert loop.pace.get_last_lr() == [loop.optimizer.param_groups[0]["lr"]]
 
 
 def test_after_the_range_test_everything_is_as_it_was() -> None:
-    job = Job(adam)
-    before = job.weights()
-    job.advance(0, SWEEP)
-    assert job.pace.pace.began == SWEEP
-    torch.testing.assert_close(job.weights(), before, rtol=0, atol=0)
-    assert not job.optimizer.state
+    loop = Loop(adam)
+    before = loop.weights()
+    loop.advance(0, RANGE_TEST)
+    assert loop.pace.controller.run_start == RANGE_TEST
+    torch.testing.assert_close(loop.weights(), before, rtol=0, atol=0)
+    assert not loop.optimizer.state
 
 
 @pytest.mark.parametrize("closure", [False, True])
-@pytest.mark.parametrize("cut", [4, 30, SWEEP, 90, 150])
+@pytest.mark.parametrize("cut", [4, 30, RANGE_TEST, 90, 150])
 def test_a_run_continued_from_states_is_bit_equal(closure: bool, cut: int, tmp_path: Any) -> None:
-    whole = Job(adam, closure=closure).advance(0, STEPS)
-    job = Job(adam, closure=closure).advance(0, cut)
-    states = {"model": job.model.state_dict(), "optimizer": job.optimizer.state_dict(), "pace": job.pace.state_dict()}
+    whole = Loop(adam, closure=closure).advance(0, STEPS)
+    loop = Loop(adam, closure=closure).advance(0, cut)
+    states = {
+        "model": loop.model.state_dict(),
+        "optimizer": loop.optimizer.state_dict(),
+        "pace": loop.pace.state_dict(),
+    }
     torch.save(states, tmp_path / "state.pt")
-    later = Job(adam, closure=closure)
+    later = Loop(adam, closure=closure)
     states = torch.load(tmp_path / "state.pt", weights_only=True)
     later.model.load_state_dict(states["model"])
     later.optimizer.load_state_dict(states["optimizer"])
     later.pace.load_state_dict(states["pace"])
     later.advance(cut, STEPS)
-    assert job.rates + later.rates == whole.rates
+    assert loop.rates + later.rates == whole.rates
     assert torch.equal(later.weights(), whole.weights())
 
 
 def test_a_run_continued_from_a_pickle_is_bit_equal() -> None:
-    whole = Job(momentum, closure=True).advance(0, STEPS)
-    job = pickle.loads(pickle.dumps(Job(momentum, closure=True).advance(0, 70)))
-    job.advance(70, STEPS)
-    assert job.rates == whole.rates
-    assert torch.equal(job.weights(), whole.weights())
+    whole = Loop(momentum, closure=True).advance(0, STEPS)
+    loop = pickle.loads(pickle.dumps(Loop(momentum, closure=True).advance(0, 70)))
+    loop.advance(70, STEPS)
+    assert loop.rates == whole.rates
+    assert torch.equal(loop.weights(), whole.weights())
 
 
 def test_a_state_does_not_change_with_what_happens_later() -> None:
-    job = Job(adam).advance(0, 40)
-    state = job.pace.state_dict()
+    loop = Loop(adam).advance(0, 40)
+    state = loop.pace.state_dict()
     kept = pickle.dumps(state)
-    job.advance(40, STEPS)
+    loop.advance(40, STEPS)
     assert pickle.dumps(state) == kept
 
 
 def test_a_closure_leaves_weights_statistics_and_random_numbers_alone() -> None:
-    job = Job(adam, closure=True).advance(0, 40)
+    loop = Loop(adam, closure=True).advance(0, 40)
     batch = torch.randn(32, 5)
-    weights, random = job.weights(), torch.get_rng_state()
-    first = job.pace._at(job.pace._average, lambda: job.loss(batch))
-    again = job.pace._at(job.pace._average, lambda: job.loss(batch))
+    weights, random = loop.weights(), torch.get_rng_state()
+    first = loop.pace._loss_at(loop.pace._average, lambda: loop.loss(batch))
+    again = loop.pace._loss_at(loop.pace._average, lambda: loop.loss(batch))
     assert first == again
-    assert torch.equal(job.weights(), weights)
+    assert torch.equal(loop.weights(), weights)
     assert torch.equal(torch.get_rng_state(), random)
 
 
 def test_a_closure_that_raises_leaves_the_weights_alone() -> None:
-    job = Job(adam, closure=True).advance(0, 40)
-    weights = job.weights()
+    loop = Loop(adam, closure=True).advance(0, 40)
+    weights = loop.weights()
     with pytest.raises(ZeroDivisionError):
-        job.pace.step(lambda: 1 / 0)
-    assert torch.equal(job.weights(), weights)
+        loop.pace.step(lambda: 1 / 0)
+    assert torch.equal(loop.weights(), weights)
 
 
 def test_averages_of_short_floats_are_kept_in_long_ones() -> None:
@@ -157,25 +161,25 @@ def test_the_estimate_by_gradients_is_exact_to_half_the_gradient_at_the_average(
     optimizer = SGD([weight], lr=1.0)
     pace = PaceLR(optimizer, lr=(1e-3, 0.1), steps=100)
     (0.5 * curvature * weight**2).sum().backward()
-    pace._before, pace._average = [weight.detach().clone()], [torch.zeros(2)]
-    assert pace._estimated(6.5) == pytest.approx(0.0)
+    pace._previous, pace._average = [weight.detach().clone()], [torch.zeros(2)]
+    assert pace._estimate_average_loss(6.5) == pytest.approx(0.0)
 
 
-def test_gradients_noted_before_they_are_zeroed_serve_as_well_as_those_left_behind() -> None:
-    left, noted = Job(adam), Job(adam)
+def test_gradients_read_before_they_are_zeroed_are_as_good_as_those_left_behind() -> None:
+    left, read = Loop(adam), Loop(adam)
     for step in range(STEPS):
-        for job in (left, noted):
+        for loop in (left, read):
             torch.manual_seed(step)
-            job.optimizer.zero_grad()
-            loss = job.loss(torch.randn(32, 5, generator=torch.Generator().manual_seed(step)))
+            loop.optimizer.zero_grad()
+            loss = loop.loss(torch.randn(32, 5, generator=torch.Generator().manual_seed(step)))
             loss.backward()
-            job.optimizer.step()
-            if job is noted:
-                job.pace.note_gradients()
-                job.optimizer.zero_grad()
-            job.pace.step(loss)
-    assert noted.pace.pace == left.pace.pace
-    assert torch.equal(noted.weights(), left.weights())
+            loop.optimizer.step()
+            if loop is read:
+                loop.pace.read_gradients()
+                loop.optimizer.zero_grad()
+            loop.pace.step(loss)
+    assert read.pace.controller == left.pace.controller
+    assert torch.equal(read.weights(), left.weights())
 
 
 def test_groups_keep_their_ratio_to_the_first() -> None:
@@ -194,7 +198,7 @@ def test_groups_keep_their_ratio_to_the_first() -> None:
 
 
 def plain(losses: Callable[[int], float], steps: int = 100) -> tuple[PaceLR, nn.Parameter]:
-    """A loop whose losses are made up; each update moves the weight by the rate."""
+    """A loop with given losses; each update moves the weight by the rate."""
     weight = nn.Parameter(torch.zeros(1))
     optimizer = SGD([weight], lr=1.0)
     pace = PaceLR(optimizer, lr=(1e-3, 1.0), steps=steps)
@@ -205,22 +209,22 @@ def plain(losses: Callable[[int], float], steps: int = 100) -> tuple[PaceLR, nn.
     return pace, weight
 
 
-def test_a_divergence_goes_back_to_the_last_check_lower() -> None:
-    with pytest.warns(UserWarning, match=r"came apart at step 50: weights go back"):
+def test_a_divergence_goes_back_to_the_last_correction_lower() -> None:
+    with pytest.warns(UserWarning, match=r"diverged at step 50: the weights go back"):
         pace, weight = plain(lambda step: float("nan") if step == 49 else 2.0 - 0.001 * step)
     calm, undisturbed = plain(lambda step: 2.0 - 0.001 * step)
-    assert pace.pace.peak == pytest.approx(pace.pace.ceiling)
-    assert pace.pace.peak < calm.pace.peak + 1e-9
+    assert pace.controller.peak == pytest.approx(pace.controller.max_peak)
+    assert pace.controller.peak < calm.controller.peak + 1e-9
     assert abs(float(weight.detach())) < abs(float(undisturbed.detach()))
 
 
-def test_losses_that_say_nothing_do_no_harm() -> None:
+def test_losses_without_information_do_no_harm() -> None:
     pace, _ = plain(lambda step: 1.0)
     assert 0 < pace.get_last_lr()[0] < 1e-2
-    with pytest.warns(UserWarning, match="came apart") as said:
+    with pytest.warns(UserWarning, match="diverged") as caught:
         pace, weight = plain(lambda step: float("nan"))
-    assert "for the 5th time in a row: not for its rate, check the loss" in str(said[-1].message)
-    assert len(said) < 10, "not once a step"
+    assert "This is the 5th time in a row" in str(caught[-1].message)
+    assert len(caught) < 10, "not once a step"
     assert torch.isfinite(weight).all()
     assert pace.get_last_lr()[0] >= 0
 
@@ -236,7 +240,7 @@ def test_gradients_that_are_gone_leave_the_peak_as_it_is() -> None:
         optimizer.step()
         optimizer.zero_grad()
         pace.step(loss)
-        peaks.add(pace.pace.peak)
+        peaks.add(pace.controller.peak)
     assert len(peaks) == 2  # before the range test was read, and after
 
 
@@ -254,7 +258,7 @@ def test_wrong_use_says_what_to_do() -> None:
 def test_more_steps_than_announced_warn_once_and_keep_the_last_rate() -> None:
     pace, _ = plain(lambda step: 2.0 - 0.01 * step)
     last = pace.get_last_lr()
-    with pytest.warns(UserWarning, match=r"made for 100 steps and they are over"):
+    with pytest.warns(UserWarning, match=r"constructed for 100 steps, and they are over"):
         pace.step(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

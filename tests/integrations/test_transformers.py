@@ -116,7 +116,7 @@ def test_the_callback_is_pacelr_by_hand(tmp_path: Path, accumulate: int, clip: f
         losses = [model(**batch, num_items_in_batch=torch.tensor(items)).loss for batch in window]
         for loss in losses:
             loss.backward()
-        by_hand.note_gradients()
+        by_hand.read_gradients()
         if clip:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
         rates.append(optimizer.param_groups[0]["lr"])

@@ -1,4 +1,4 @@
-"""What a decision says about itself: forecasts and the latent surface, from the model that was fitted for it."""
+"""What views show of a decision: forecasts and the latent surface, from the model that was fitted for it."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paceline.strategy import Dynamic
-from paceline.strategy.details import rounded
+from paceline.strategy.details import round_floats
 from paceline.study import Decided, Interval
 from paceline.study.events import to_json
 from paceline.tuner import Tuner
@@ -14,7 +14,7 @@ from tests.tuner.toy_study import drive, loss, make
 
 
 @pytest.mark.parametrize("name", ["model", "greedy", "model-5"])
-def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> None:
+def test_a_decision_has_a_forecast_for_each_interval_and_a_surface(name: str) -> None:
     events = []
     drive(make(name, on_event=events.append))
     fitted = [e for e in events if isinstance(e, Decided) and "surface" in e.details]
@@ -34,18 +34,18 @@ def test_a_decision_carries_a_forecast_per_proposal_and_a_surface(name: str) -> 
         assert len(json.dumps(to_json(decided))) < 50_000
 
 
-def test_where_something_failed_the_surface_holds_how_likely_that_is() -> None:
-    """Over the grid, and the same as the classifier says of the candidates at the value of their parent."""
+def test_after_a_failure_the_surface_holds_its_probability() -> None:
+    """Over the grid, and the same as the classifier gives for the candidates at the value of their parent."""
     events = []
     strategy = Dynamic.greedy(forks=3, intervals=4)
     tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=strategy, on_event=events.append)
-    while (proposals := tuner.ask()) is not None:
-        for p in proposals:
-            steps, values = loss(p)
-            if p.schedule.multipliers[-1] > 0.03:
-                tuner.fail(p, "too fast", steps[:2], {of: column[:2] for of, column in values.items()})
+    while (intervals := tuner.ask()) is not None:
+        for interval in intervals:
+            steps, values = loss(interval)
+            if interval.multiplier > 0.03:
+                tuner.fail(interval, "too fast", steps[:2], {name: column[:2] for name, column in values.items()})
             else:
-                tuner.tell(p, steps, values)
+                tuner.tell(interval, steps, values)
     decided = [e for e in events if isinstance(e, Decided) and "surface" in e.details]
     assert {("p_fail" in e.details["surface"]) == ("p_fail" in e.details) for e in decided} == {True}
     failing = [e.details for e in decided if "p_fail" in e.details]
@@ -67,7 +67,7 @@ def test_where_something_failed_the_surface_holds_how_likely_that_is() -> None:
     assert np.abs(np.array(asked) - at["probability"]).max() < 0.05  # linear between the points of the grid
 
 
-def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:
+def test_bands_of_a_smooth_toy_run_hold_the_values_that_followed() -> None:
     events = []
     tuner = drive(make("model", on_event=events.append))
     inside = []
@@ -80,13 +80,13 @@ def test_bands_of_a_smooth_toy_run_hold_what_came() -> None:
     assert np.mean(inside) > 0.6
 
 
-def test_blind_decisions_have_no_model_to_show() -> None:
+def test_decisions_by_a_fixed_factor_have_no_model_to_show() -> None:
     events = []
     drive(make("horizon", on_event=events.append))
     assert all("surface" not in e.details for e in events if isinstance(e, Decided))
-    assert Dynamic.horizon().chooser.name == "blind"
+    assert Dynamic.horizon().chooser.name == "fixed factor"
 
 
 def test_numbers_are_rounded_to_six_digits() -> None:
     data = {"a": np.array([[1.23456789e-7, 123456789.0]]), "b": (True, 3, "x"), "c": np.array([True])}
-    assert rounded(data) == {"a": [[1.23457e-07, 123457000.0]], "b": [True, 3, "x"], "c": [True]}
+    assert round_floats(data) == {"a": [[1.23457e-07, 123457000.0]], "b": [True, 3, "x"], "c": [True]}

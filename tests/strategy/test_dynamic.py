@@ -1,109 +1,200 @@
-"""The rules of `horizon`: who goes on in any case, which way a challenger goes, and what a plan costs."""
+"""Both presets: which forks go on, which are protected, and when the forecast of the end is used."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from paceline import Tuner
-from paceline.shapes import Constant
-from paceline.strategy import Dynamic, Fork, Goal, History
-from paceline.strategy.choose import Blind
-from paceline.strategy.plan import horizon_plan, side_by_side
-from paceline.study import Interval
-from paceline.traces import LearningRateRange, Objective, Schedule
+from paceline import Tuner, tune
+from paceline.errors import InputError
+from paceline.problems import Quadratic, QuadraticTraining
+from paceline.strategy import Dynamic, FinalForecast, FixedFactor, ForkPlan, History, ModelQuantile, Rung
+from paceline.strategy.fork_plan import with_late_rungs
+from paceline.strategy.guards import MaxChange
+from paceline.study import Decided, Dropped
+from paceline.traces import Objective
+from tests.strategy.example_forks import distance, tune_by_hand
 
-GOAL = Goal(LearningRateRange(1e-4, 1.0), 1000, Objective())
-
-
-def fork(number: int, rate: float, parent: int | None = None, start: int = 0) -> Fork:
-    return Fork(number, parent, start, Schedule([rate], [0, 200], 1000, Constant()))
+PROBLEM = Quadratic(noise=0.5, dims=30)
 
 
-def side(*forks: Fork, parent: int, stop: int = 350) -> float:
-    """Which way the next blind challenger of a fork goes, in factors."""
-    history, chooser = History(GOAL, forks), Blind()
-    chosen = history.fork(parent)
-    choice = chooser.choose(chooser.learn(history, [0, 1000]), chosen, stop, 0.5, [chosen.multiplier], ())
-    return round(np.log(choice.rate / chosen.multiplier) / np.log(1.6))
+def study(strategy: Dynamic) -> tuple[float, list[Decided]]:
+    """The final value of a study, and its decisions."""
+    decisions = list[Decided]()
+    result = tune(
+        lambda: QuadraticTraining(PROBLEM, 3),
+        steps=400,
+        lr=(1e-3, 1.0),
+        strategy=strategy,
+        on_event=lambda event: decisions.append(event) if isinstance(event, Decided) else None,
+    )
+    assert result.value is not None
+    return result.value, decisions
 
 
-def test_the_first_challenger_goes_down() -> None:
-    assert side(fork(0, 0.01), parent=0) == -1
+# which forks go on
 
 
-def test_where_the_last_challenger_lost_the_next_goes_the_other_way() -> None:
-    assert side(fork(0, 0.01), fork(1, 0.006, parent=0), parent=0) == 1
-    assert side(fork(0, 0.01), fork(1, 0.006, parent=0), fork(2, 0.016, parent=0), parent=0) == -1
-
-
-def test_a_challenger_that_leads_is_followed_in_its_direction() -> None:
-    assert side(fork(0, 0.01), fork(1, 0.016, parent=0), parent=1) == 1
-    assert side(fork(0, 0.01), fork(1, 0.006, parent=0), parent=1) == -1
-
-
-def test_the_last_challenger_goes_down_since_only_the_tail_is_left() -> None:
-    assert side(fork(0, 0.01), fork(1, 0.016, parent=0), parent=1, stop=1000) == -1
-
-
-def test_two_challengers_of_a_round_go_both_ways_and_stay_within_the_bounds() -> None:
-    history, chooser = History(GOAL, (fork(0, 0.9),)), Blind()
-    knowledge, parent = chooser.learn(history, [0, 1000]), history.fork(0)
-    rates = [0.9]
-    for _ in range(2):
-        rates.append(chooser.choose(knowledge, parent, 350, 0.5, rates, ()).rate)
-    assert rates[1:] == pytest.approx([0.9 / 1.6, 0.9 / 1.6**2])  # up would be at the bound, which is taken
-
-
-def driven(value_of, cost: float = 2.3) -> tuple[Tuner, list[list[Interval]]]:
-    """A study driven by hand; `value_of(proposal)` is constant over an interval."""
-    tuner, rounds = Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(cost=cost)), []
-    while (proposals := tuner.ask()) is not None:
-        rounds.append(proposals)
-        for p in proposals:
-            value = value_of(p)
-            tuner.tell(p, [p.stop], {"raw": [value], "averaged": [value]})
-    return tuner, rounds
-
-
-def distance(p: Interval, best: float) -> float:
-    return 1.0 + abs(np.log10(p.schedule.multipliers[-1] / best))
-
-
-def test_a_higher_rate_that_leads_takes_over_and_a_lower_one_does_not() -> None:
+def test_a_higher_rate_that_leads_takes_over_protection_and_a_lower_one_does_not() -> None:
     # the best of the grid is 0.018; what is truly best lies above it, then below it
-    _, rounds = driven(lambda p: distance(p, 0.05 if p.start >= 200 else 0.02))
-    winners = [proposals[0].schedule.multipliers[-1] for proposals in rounds[4:]]
+    _, rounds = tune_by_hand(lambda p: distance(p, 0.05 if p.start >= 200 else 0.02))
+    winners = [intervals[0].multiplier for intervals in rounds[4:]]
     assert winners[-1] > winners[0]
-    _, rounds = driven(lambda p: distance(p, 0.006 if p.start >= 200 else 0.02))
+    _, rounds = tune_by_hand(lambda p: distance(p, 0.006 if p.start >= 200 else 0.02))
     first = rounds[4][0].fork
-    assert all(first in [p.fork for p in proposals] for proposals in rounds[4:])
+    assert all(first in [interval.fork for interval in intervals] for intervals in rounds[4:])
 
 
-def test_who_leads_before_the_first_challenge_is_not_protected_for_it() -> None:
-    _, rounds = driven(lambda p: distance(p, 0.01 if p.start >= 100 else 0.3), cost=5)
-    led = {proposals[0].start: proposals[0].fork for proposals in rounds}
-    last = {p.fork for p in rounds[-1]}
-    assert led[100] != led[200]
-    assert led[100] not in last
-    assert led[200] in last
+def test_a_lead_before_the_first_challenge_protects_nobody() -> None:
+    strategy = Dynamic.horizon(cost=5, judge_by="now")
+    _, rounds = tune_by_hand(lambda p: distance(p, 0.01 if p.start >= 100 else 0.3), strategy=strategy)
+    leaders = {intervals[0].start: intervals[0].fork for intervals in rounds}
+    last = {interval.fork for interval in rounds[-1]}
+    assert leaders[100] != leaders[200]
+    assert leaders[100] not in last
+    assert leaders[200] in last
 
 
-def test_a_leader_that_is_moved_on_is_not_said_to_be_behind() -> None:
-    tuner, rounds = driven(lambda p: distance(p, 0.006 if p.start >= 200 else 0.02))
-    led = {p.parent for proposals in rounds for p in proposals if p.parent is not None}
-    assert any(not tuner.history.fork(number).alive for number in led)
+def test_a_leader_whose_clone_goes_on_is_not_behind() -> None:
+    tuner, rounds = tune_by_hand(lambda p: distance(p, 0.006 if p.start >= 200 else 0.02))
+    dropped = {event.fork: event for event in tuner.study.events if isinstance(event, Dropped)}
+    cloned = [interval for intervals in rounds for interval in intervals if interval.parent in dropped]
+    at_once = [interval for interval in cloned if dropped[interval.parent].step == interval.start]
+    assert at_once
+    for interval in at_once:
+        reason = dropped[interval.parent].reason
+        assert (reason.kind, reason["clone"]) == ("cloned", interval.fork)
 
 
-@pytest.mark.parametrize("steps", [401, 1000, 1003, 4999])
-def test_no_plan_costs_more_than_it_says(steps: int) -> None:
-    for cost in np.arange(1.1, 9.0, 0.05):
-        assert horizon_plan(float(cost)).total_steps(steps) <= cost * steps
-    for forks in range(1, 12):
-        assert side_by_side(forks).total_steps(steps) == forks * steps
-
-
-def test_forks_that_look_alike_are_kept_around_the_middle_of_the_bounds() -> None:
-    """As an accuracy is before anything is learnt: neither the lowest rates nor the highest tell anything."""
+def test_forks_with_equal_values_are_kept_around_the_middle_of_the_bounds() -> None:
+    """As accuracies are before anything is learnt: neither the lowest rates nor the highest show anything."""
     tuner = Tuner(lr=(1e-4, 1.0), steps=400, cost=2.3, mode=Objective("max", "identity"))
-    for p in tuner.ask() or []:
-        tuner.tell(p, [p.stop], {"raw": [0.1], "averaged": [0.1]})
-    assert sorted(p.fork for p in tuner.ask() or []) == [1, 2, 3, 4, 5]
+    for interval in tuner.ask() or []:
+        tuner.tell(interval, [interval.stop], {"raw": [0.1], "averaged": [0.1]})
+    assert sorted(interval.fork for interval in tuner.ask() or []) == [1, 2, 3, 4, 5]
+
+
+def test_with_keep_each_every_run_goes_on_at_a_new_rate() -> None:
+    strategy = Dynamic.greedy(forks=3, intervals=3, keep_each=True)
+    tuner, rounds = tune_by_hand(lambda p: distance(p, 0.02), strategy=strategy)
+    assert [sorted(interval.fork for interval in intervals) for intervals in rounds] == [[0, 1, 2]] * 3
+    assert all(interval.parent is None for intervals in rounds for interval in intervals)
+    assert not any(isinstance(event, Dropped) for event in tuner.study.events)
+    kinds = [reason.kind for decision in tuner.study.decisions[1:3] for reason in decision.reasons]
+    assert kinds.count("new rate") == 6
+
+
+def test_with_greedy_all_forks_become_clones_of_the_best() -> None:
+    tuner, rounds = tune_by_hand(lambda p: distance(p, 0.02), strategy=Dynamic.greedy(forks=3, intervals=3))
+    for before, after in pairwise(rounds):
+        best = min(before, key=lambda interval: distance(interval, 0.02)).fork
+        assert {interval.parent for interval in after} == {best}
+    assert tuner.result.fork == min(rounds[-1], key=lambda interval: distance(interval, 0.02)).fork
+
+
+# first rates
+
+
+def test_first_rates_are_a_grid_or_the_users_own() -> None:
+    def first_rates(strategy: Dynamic) -> list[float]:
+        return [interval.multiplier for interval in Tuner(lr=(1e-4, 1.0), steps=1000, strategy=strategy).ask() or []]
+
+    assert first_rates(Dynamic.greedy(forks=3)) == pytest.approx([1e-4, 1e-2, 1.0])
+    assert first_rates(Dynamic.greedy(forks=1)) == pytest.approx([1e-2])
+    assert first_rates(Dynamic.horizon(forks=2)) == pytest.approx([1e-3, 1e-1])
+    assert first_rates(Dynamic.horizon(forks=2, initial_rates=(0.02, 0.5))) == pytest.approx([0.02, 0.5])
+
+
+def test_first_rates_beyond_the_bounds_are_refused() -> None:
+    with pytest.raises(InputError, match=r"initial_rates must lie within the bounds 0.0001 to 1, got \(0.1, 2.0\)"):
+        Tuner(lr=(1e-4, 1.0), steps=1000, strategy=Dynamic.horizon(forks=2, initial_rates=(0.1, 2.0)))
+
+
+# the forecast of the end
+
+
+def test_at_which_costs_the_forecast_of_the_end_is_the_default() -> None:
+    judged_by = [Dynamic.horizon(cost=cost).judge_by for cost in (1.5, 2.3, 3.2, 4, 5)]
+    assert judged_by == ["final", "now", "now", "final", "final"]
+    assert Dynamic.horizon(forks=5).judge_by == "now"
+    assert Dynamic.horizon(forks=1).judge_by == "final"
+
+
+def test_of_several_clones_the_forecast_chooses_only_the_first() -> None:
+    _, decisions = study(Dynamic.horizon(cost=5))
+    clones = [[r for r in event.reasons if r.kind == "clone"] for event in decisions if "forecast" in event.details]
+    assert clones
+    for first, second in clones:
+        assert first["why"].kind in ("ends better", "unsure")
+        assert second["why"].kind == "factor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pessimist(FinalForecast):
+    """Every fork ends far worse than it is now."""
+
+    def final_values(self, fork, rates):
+        return np.full((100, len(rates)), -1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class PessimistStrategy(Dynamic):
+    def _fit_final_forecast(self, history: History) -> FinalForecast | None:
+        return Pessimist(history, None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_forecast_that_contradicts_the_values_is_not_used_and_the_study_says_so() -> None:
+    horizon = Dynamic.horizon(cost=5)
+    fields = {name: getattr(horizon, name) for name in horizon.__dataclass_fields__}
+    value, decisions = study(PessimistStrategy(**fields))
+    contradictions = [reason for event in decisions for reason in event.reasons if reason.kind == "contradiction"]
+    assert len(contradictions) == 3  # at 35, 50 and 70 %
+    assert value == study(Dynamic.horizon(cost=5, judge_by="now"))[0]
+
+
+@pytest.mark.parametrize("cost", [1.5, 2.3])
+def test_a_study_shows_its_forecasts_of_the_end_and_repeats_itself(cost: float) -> None:
+    strategy = Dynamic.horizon(cost=cost, judge_by="final")
+    (value, decisions), (again, _) = study(strategy), study(strategy)
+    assert value == again
+    bands = [band for event in decisions for band in event.details.get("forecast", [])]
+    assert bands
+    assert all((band["weights"], band["steps"][-1]) == ("raw", 400) for band in bands)
+    reasons = [reason["why"].kind for event in decisions for reason in event.reasons if "why" in reason.data]
+    assert {"ends better", "unsure"} & set(reasons)
+
+
+# settings
+
+
+def test_the_presets() -> None:
+    greedy, horizon = Dynamic.greedy(forks=2), Dynamic.horizon()
+    assert (greedy.alphas, greedy.weights, greedy.transform) == ((0.25, 0.75), "raw", "identity")
+    assert Dynamic.greedy(forks=1).alphas == (0.75,)
+    assert greedy.chooser == ModelQuantile()
+    assert greedy.guards[0] == MaxChange(1.0)
+    assert (horizon.weights, horizon.transform, horizon.chooser) == ("averaged", "log", FixedFactor())
+    assert Dynamic.horizon(cost=1.5).plan == with_late_rungs(Dynamic.horizon(cost=1.5, judge_by="now").plan)
+
+
+def test_one_run_may_repeat_an_interval_that_failed() -> None:
+    goal = Tuner(lr=(1e-4, 1.0), steps=400, strategy=Dynamic.horizon(forks=1)).goal
+    one = replace(Dynamic.horizon(forks=2), plan=ForkPlan(1, (Rung(0.25, 1),)))
+    assert one.total_steps(goal) == 400 + 300
+    assert Dynamic.horizon(forks=2).total_steps(goal) == 800
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Dynamic.horizon(judge_by="later"), 'judge_by must be "now" or "final", got \'later\''),
+        (lambda: Dynamic.horizon(initial_rates=(0.1,)), "initial_rates must name 8 rates, one per fork, got 1"),
+        (lambda: replace(Dynamic.horizon(), alphas=()), r"alphas must be quantile orders in \(0, 1\), got \(\)"),
+        (lambda: replace(Dynamic.horizon(), alphas=(0.5, 1.0)), "alphas must be quantile orders"),
+        (lambda: Dynamic.horizon(max_change=0.0), "max_change must be positive"),
+    ],
+)
+def test_wrong_settings_are_refused(make, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

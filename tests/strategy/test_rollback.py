@@ -1,4 +1,4 @@
-"""When every living fork fails, the study goes back and runs on at a lower rate, within the steps it promised."""
+"""When every living fork fails, the study goes back and goes on at a lower rate, within its total of steps."""
 
 import shutil
 from pathlib import Path
@@ -13,27 +13,27 @@ from paceline.tuner import Tuner, tune
 from tests.tuner.toy_study import Interrupt, facts, loss, make
 
 
-def fails(p: Interval, cliff: int, limit: float) -> bool:
+def fails(interval: Interval, cliff: int, limit: float) -> bool:
     """A cliff: above a rate, whatever passes this step diverges."""
-    return p.start <= cliff < p.stop and p.schedule.multipliers[-1] > limit
+    return interval.start <= cliff < interval.stop and interval.multiplier > limit
 
 
 def drive(tuner: Tuner, cliff: int, limit: float, most: int = 10**6) -> Tuner:
-    """Report on proposals; those that go over the cliff fail ten steps into their interval."""
-    while (proposals := tuner.ask()) is not None and most > 0:
-        for p in proposals[:most]:
+    """Report on intervals; those that go over the cliff fail ten steps after their start."""
+    while (intervals := tuner.ask()) is not None and most > 0:
+        for interval in intervals[:most]:
             most -= 1
-            steps, values = loss(p)
-            if fails(p, cliff, limit):
-                steps = [s for s in steps if s <= p.start + 10]
-                tuner.fail(p, "diverged", steps, {of: column[: len(steps)] for of, column in values.items()})
+            steps, values = loss(interval)
+            if fails(interval, cliff, limit):
+                steps = [s for s in steps if s <= interval.start + 10]
+                tuner.fail(interval, "diverged", steps, {name: v[: len(steps)] for name, v in values.items()})
             else:
-                tuner.tell(p, steps, values)
+                tuner.tell(interval, steps, values)
     return tuner
 
 
-def taken(events: list[Event]) -> int:
-    """Steps taken by all forks."""
+def steps_of(events: list[Event]) -> int:
+    """Steps that all forks trained."""
     return sum(e.stop - e.start if e.failure is None else 10 for e in events if isinstance(e, Report))
 
 
@@ -43,7 +43,7 @@ def last_reason(tuner: Tuner) -> Reason:
 
 
 @pytest.mark.parametrize("name", ["horizon", "horizon-5", "greedy-1", "keep-each"])
-def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
+def test_it_goes_back_to_where_the_best_fork_began_and_goes_on_lower(name: str) -> None:
     events: list[Event] = []
     tuner = drive(make(name, on_event=events.append), 250, 2e-3)
     back = [e for e in events if isinstance(e, Decided) and e.reasons[0].kind == "go back"]
@@ -53,7 +53,7 @@ def test_it_goes_back_to_where_the_best_began_and_runs_lower(name: str) -> None:
     from_there = {e.fork for e in failed if e.start == again.start and e.fork < again.fork}
     lowest = min(f.multiplier for f in tuner.history.forks if f.id in from_there)
     assert again.schedule.multipliers[-1] <= lowest
-    assert taken(events) <= tuner.total_steps
+    assert steps_of(events) <= tuner.total_steps
     for decided in (e for e in events if isinstance(e, Decided)):
         proposed = {e.fork for e in events if isinstance(e, Interval) and e.round == decided.round}
         assert {band["fork"] for band in decided.details.get("forecast", [])} <= proposed
@@ -73,10 +73,10 @@ def test_a_single_run_goes_back_to_its_start_too() -> None:
     drive(tuner, 0, 1e-3)
     assert tuner.result.schedule is not None
     assert float(tuner.result.schedule.multipliers[0]) <= 1e-3
-    assert taken(events) <= tuner.total_steps
+    assert steps_of(events) <= tuner.total_steps
 
 
-def test_it_gives_up_with_advice_when_nothing_helps_and_keeps_its_promise() -> None:
+def test_it_gives_up_when_nothing_helps_and_stays_within_its_total() -> None:
     for name in ("horizon", "greedy", "greedy-1"):
         events: list[Event] = []
         tuner = drive(make(name, on_event=events.append), 250, 0.0)
@@ -85,16 +85,16 @@ def test_it_gives_up_with_advice_when_nothing_helps_and_keeps_its_promise() -> N
         assert reason.kind == "all failed"
         assert reason["tries"] > 0
         assert tuner.history.fork(reason["best_state"]["fork"]).trace is not None
-        assert taken(events) <= tuner.total_steps
+        assert steps_of(events) <= tuner.total_steps
 
 
 @pytest.mark.parametrize("cost", [1.5, 2.3, 5.0])
 @pytest.mark.parametrize("cliff", [15, 130, 390])
-def test_the_promise_holds_wherever_it_breaks(cost: float, cliff: int) -> None:
+def test_it_stays_within_its_total_wherever_forks_fail(cost: float, cliff: int) -> None:
     events: list[Event] = []
     tuner = Tuner(lr=(1e-4, 1e-1), steps=400, strategy=Dynamic.horizon(cost=cost), on_event=events.append)
     drive(tuner, cliff, 3e-3)
-    assert taken(events) <= tuner.total_steps <= cost * 400
+    assert steps_of(events) <= tuner.total_steps <= cost * 400
     assert tuner.result.fork is not None or last_reason(tuner).kind == "all failed"
 
 
@@ -113,7 +113,7 @@ def test_cut_after_any_line_it_goes_back_the_same_way(tmp_path: Path) -> None:
 
 
 class Cliff(QuadraticTraining):
-    """A quadratic that turns into NaN at a step where the rate is too high."""
+    """A quadratic whose loss is NaN from a step on if the rate is too high there."""
 
     def __init__(self, cliff: int = 210, limit: float = 0.1) -> None:
         super().__init__(Quadratic(), every=5)

@@ -10,11 +10,13 @@ import pytest
 
 from paceline import Study, tune_tasks, warm_start
 from paceline.errors import InputError
+from paceline.strategy import Dynamic
 from paceline.study import Created, Decided, Dropped, Failure, Finished, Interval, Report, because, read_journal
 from paceline.study.format1 import INFILL_FIELDS, SEARCH_FIELDS, upgrade_event, upgrade_failure, upgrade_settings
 from paceline.traces import Schedule
 from paceline.tuner import load_family
 from tests.quick_families import QUICK, QUICK_NEW_TASK, quadratic
+from tests.tuner.toy_study import drive, facts, make
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "journal-1.jsonl"
 SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
@@ -73,6 +75,61 @@ def test_a_new_task_of_format_1_goes_on(family: Path, tmp_path: Path) -> None:
     write_format_1(tmp_path / "other", look="next")
     with pytest.raises(InputError, match="other settings"):
         begin(tmp_path / "other")
+
+
+def former_dynamic(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a strategy with forks as version 0.1.0 wrote them."""
+    settings = json.loads(json.dumps(settings))
+    plan = settings["plan"]
+    former_plan = {
+        "first": plan["initial_forks"],
+        "rungs": [{"at": rung["share"], "forks": rung["forks"], "clones": rung["clones"]} for rung in plan["rungs"]],
+        "protect": plan["protect_leader"],
+        "edge": plan["edge_decades"],
+    }
+    names = {"fixed factor": "blind", "model quantile": "model"}
+    chooser = {**settings["chooser"], "name": names[settings["chooser"]["name"]]}
+    renamed = {
+        "weights": "of",
+        "smoothing_share": "smooth",
+        "initial_rates": "first",
+        "centred_grid": "centred",
+        "judge_by": "look",
+    }
+    return {renamed.get(name, name): value for name, value in settings.items()} | {
+        "plan": former_plan,
+        "chooser": chooser,
+    }
+
+
+@pytest.mark.parametrize(
+    "strategy", [Dynamic.horizon(), Dynamic.horizon(cost=1.5), Dynamic.horizon(forks=3), Dynamic.greedy(forks=2)]
+)
+def test_settings_of_forks_have_their_present_names(strategy: Dynamic) -> None:
+    present = json.loads(json.dumps(strategy.to_json()))
+    assert upgrade_settings({"strategy": former_dynamic(present)}) == {"strategy": present}
+
+
+def test_the_golden_study_with_forks_has_the_settings_of_its_strategy() -> None:
+    created = read_journal(GOLDEN.with_name("journal-1-greedy.jsonl"))[0]
+    assert isinstance(created, Created)
+    settings = Dynamic.greedy(forks=3, intervals=4).to_json()
+    assert created.settings["strategy"] == json.loads(json.dumps(settings))
+
+
+def test_a_study_with_forks_of_format_1_goes_on(tmp_path: Path) -> None:
+    """Interrupted after a decision, and continued by this version with the same decisions."""
+    whole = drive(make("horizon", study=tmp_path / "whole"))
+    whole.close()
+    folder = tmp_path / "former"
+    folder.mkdir()
+    data = json.loads((tmp_path / "whole" / "study.json").read_text())
+    data["settings"]["strategy"] = former_dynamic(data["settings"]["strategy"])
+    (folder / "study.json").write_text(json.dumps({**data, "format": 1}))
+    lines = (tmp_path / "whole" / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(lines[:20]))
+    drive(make("horizon", study=folder)).close()
+    assert facts(folder) == facts(tmp_path / "whole")
 
 
 def test_a_setting_that_is_gone_is_dropped_only_at_the_value_that_remains() -> None:

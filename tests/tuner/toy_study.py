@@ -7,9 +7,9 @@ import numpy as np
 
 from paceline.shapes import Cosine, Linear
 from paceline.strategy import (
-    ByModel,
     Dynamic,
     FixedSchedules,
+    ModelQuantile,
     Strategy,
 )
 from paceline.study import Dropped, Finished, Interval, Report, read_journal
@@ -20,8 +20,8 @@ STRATEGIES: dict[str, Strategy] = {
     "horizon-1.5": Dynamic.horizon(cost=1.5),
     "horizon-3.2": Dynamic.horizon(cost=3.2),
     "horizon-5": Dynamic.horizon(cost=5),
-    "model": replace(Dynamic.horizon(), chooser=ByModel(clock="log")),
-    "model-5": replace(Dynamic.horizon(cost=5, judge_by="now"), chooser=ByModel(clock="log")),
+    "model": replace(Dynamic.horizon(), chooser=ModelQuantile(clock="log")),
+    "model-5": replace(Dynamic.horizon(cost=5, judge_by="now"), chooser=ModelQuantile(clock="log")),
     "greedy": Dynamic.greedy(intervals=6),
     "greedy-1": Dynamic.greedy(forks=1, intervals=4),
     "keep-each": Dynamic.greedy(forks=3, intervals=4, keep_each=True),

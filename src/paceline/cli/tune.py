@@ -129,10 +129,10 @@ def _run(
 
 
 def _strategy(preset: Preset, cost: float | None) -> "Strategy":
-    from paceline.strategy import Dynamic, horizon
+    from paceline.strategy import Dynamic, default_strategy
 
     if preset is Preset.horizon:
-        return horizon(2.3 if cost is None else cost)
+        return default_strategy(2.3 if cost is None else cost)
     forks = 5 if cost is None else int(cost)
     if forks < 1:
         raise InputError(f"greedy runs whole forks side by side, one per unit of cost, got {cost}: pass 1 or more")

@@ -59,7 +59,7 @@ class PaceCallback(Callback):
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Read the gradients: clipping comes next."""
         if self.pace is not None:
-            self.pace.note_gradients()
+            self.pace.read_gradients()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int

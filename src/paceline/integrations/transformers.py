@@ -135,7 +135,7 @@ class PaceCallback(TrainerCallback):
 
     def _gradient(self, place: int, parameter: Tensor) -> None:
         assert self.pace is not None
-        self.pace.note_gradients(place)
+        self.pace.read_gradients(place)
 
     def _loss(self) -> Tensor:
         """The loss of the update: a mean over its batches, or a sum of shares."""

@@ -1,35 +1,37 @@
 """What to try: strategies are functions of the history, without state, files or clocks."""
 
-from paceline.strategy.base import Decision, Fork, Goal, History, Interval, Strategy
-from paceline.strategy.choose import Blind, ByModel
+from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
+from paceline.strategy.default import default_strategy
 from paceline.strategy.dynamic import Dynamic
+from paceline.strategy.final_forecast import FinalForecast
 from paceline.strategy.fixed_schedules import FixedSchedules
+from paceline.strategy.fork_plan import ForkPlan, Rung, greedy_plan, horizon_plan
 from paceline.strategy.multitask import Family, MultiTask
 from paceline.strategy.newtask import NewTask
-from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan
-from paceline.strategy.single import Order, SinglePace
-from paceline.strategy.single_run import SingleRun, horizon
+from paceline.strategy.rate_choosers import FixedFactor, ModelQuantile
+from paceline.strategy.single_run import SINGLE_RUN, SingleRun, SingleRunController, WeightAction
 
 __all__ = [
-    "Blind",
-    "ByModel",
+    "SINGLE_RUN",
     "Decision",
     "Dynamic",
     "Family",
+    "FinalForecast",
+    "FixedFactor",
     "FixedSchedules",
     "Fork",
+    "ForkPlan",
     "Goal",
     "History",
-    "Interval",
+    "ModelQuantile",
     "MultiTask",
     "NewTask",
-    "Order",
-    "Plan",
     "Rung",
-    "SinglePace",
     "SingleRun",
+    "SingleRunController",
     "Strategy",
+    "WeightAction",
+    "default_strategy",
     "greedy_plan",
-    "horizon",
     "horizon_plan",
 ]

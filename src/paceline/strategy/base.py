@@ -1,7 +1,7 @@
-"""What a strategy sees and what it answers.
+"""What a strategy gets, a `History`, and what it returns, a `Decision`.
 
-A strategy is a function of the history: it holds settings, no state, and touches no file, clock or training. The same
-history gives the same decision, which is what makes a study continue after a crash as if nothing had happened.
+A strategy is a function of the history. It holds settings but no state, and uses no file, clock or training. The same
+history always gives the same decision, so a study goes on after a crash as if nothing had happened.
 """
 
 from abc import ABC, abstractmethod
@@ -21,11 +21,11 @@ class Goal:
     """What is to be tuned.
 
     Args:
-        lr_range: bounds of the rate (of the peak, where a strategy tunes multipliers of a base).
+        lr_range: bounds of the rate; of its peak, if a strategy tunes multipliers of a base.
         steps: length of one run.
-        objective: how values are read.
+        objective: whether small or large values are good, and of which weights they are.
         seed: of everything a strategy draws.
-        tasks: names of the tasks, where a family of them is tuned.
+        tasks: names of the tasks, if a family of them is tuned.
     """
 
     lr_range: LearningRateRange
@@ -35,12 +35,12 @@ class Goal:
     tasks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("steps", "seed"):  # numpy's whole numbers too, as plain ones that go to JSON
+        for name in ("steps", "seed"):  # NumPy's integers become Python's, which go to JSON
+            value = getattr(self, name)
             try:
-                object.__setattr__(self, name, index(getattr(self, name)))
+                object.__setattr__(self, name, index(value))
             except TypeError as error:
-                given = getattr(self, name)
-                raise InputError(f"{name} must be an int, got {given!r}: pass a whole number") from error
+                raise InputError(f"{name} must be an int, got {value!r}: pass a whole number") from error
         if self.steps < 1:
             raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
         if self.seed < 0:
@@ -56,8 +56,9 @@ class Fork:
         parent: the fork it was cloned from.
         start: the step at which it was cloned, or 0.
         schedule: its learning rate from step 0 of the run to the end of its latest interval.
-        trace: what was observed, of the weights that the objective reads.
-        raw: what was observed of raw weights; `trace` if these are the same, or were not observed.
+        trace: what was observed, of the weights that the objective names.
+        raw: what was observed of raw weights; the same as `trace` if the objective names them, or if nothing else was
+            observed.
         last_values: the values at the end of its latest report, by weights.
         final_means: means of the last five values of that report, by weights.
         alive: whether it may go on.
@@ -94,11 +95,11 @@ class Fork:
 
     @property
     def final_value(self) -> float:
-        """What it is judged by at the end: the value of raw weights if observed, since these are what people keep."""
+        """The value that it is judged by at the end: that of raw weights if observed, because people keep these."""
         return self.final_means.get("raw", self.recent())
 
     def recent(self, share: float = 0.0) -> float:
-        """Its value now: the last observation, or the mean over the last `share` of those of its last interval."""
+        """Its value now: its last observation, or the mean over the last `share` of those in its latest interval."""
         if self.trace is None:
             return np.nan
         count = max(1, round(share * np.sum(self.trace.steps > self.schedule.change_points[-2])))
@@ -107,7 +108,13 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """Everything a strategy may know."""
+    """Everything that a strategy may use.
+
+    Args:
+        goal: what is to be tuned.
+        forks: all forks, by number.
+        round: how many decisions have been made.
+    """
 
     goal: Goal
     forks: tuple[Fork, ...] = ()
@@ -119,24 +126,24 @@ class History:
         return [fork for fork in self.forks if fork.alive]
 
     def ranked(self, share: float = 0.0) -> list[Fork]:
-        """Living forks, best first.
+        """Living forks, best first; `share` as in `Fork.recent`.
 
-        Equal ones, as an accuracy has before anything is learnt, by how far their rates lie from the middle of the
-        bounds: both those too low and those too high to learn anything look alike.
+        Forks with equal values, such as accuracies before anything is learnt, are ordered by how far their rates lie
+        from the middle of the bounds: forks with too low and with too high a rate are equally bad then.
         """
         sign, bounds = self.goal.objective.sign, self.goal.lr_range
 
-        def off_middle(fork: Fork) -> float:
+        def distance_from_middle(fork: Fork) -> float:
             return round(abs(float(np.log(fork.multiplier**2 / (bounds.low * bounds.high)))), 9)
 
-        return sorted(self.alive, key=lambda fork: (-sign * fork.recent(share), off_middle(fork), fork.id))
+        return sorted(self.alive, key=lambda fork: (-sign * fork.recent(share), distance_from_middle(fork), fork.id))
 
     def traces(self) -> list[Trace]:
-        """What was observed, fork by fork."""
+        """The traces of all forks that have observations."""
         return [fork.trace for fork in self.forks if fork.trace is not None]
 
     def fork(self, number: int) -> Fork:
-        """The fork of this number."""
+        """The fork with this number."""
         by_number = {fork.id: fork for fork in self.forks}
         if number not in by_number:
             raise InputError(f"expected one of the forks {sorted(by_number)}, got {number}")
@@ -150,8 +157,8 @@ class Decision:
     Args:
         intervals: what to train; none means that the study is over.
         drops: forks that will not go on, each with the reason.
-        winner: the fork that won, if the study is over.
-        reasons: why, most important first; a sentence of your own will do in place of a `Reason`.
+        winner: the fork that won, if the study is over and one did.
+        reasons: why, most important first. A sentence of your own can stand in for a `Reason`.
         details: numbers for views (docs/journal.md).
     """
 
@@ -163,9 +170,11 @@ class Decision:
 
 
 class Strategy(ABC):
-    """How to tune one run; `restarts` says that it may begin from step 0 again later, so that state is kept.
+    """How to tune a run, or a family of tasks.
 
-    `families` says that it tunes a family of tasks in place of one run.
+    Attributes:
+        restarts: whether it may begin runs from step 0 later in a study, so that the first state is kept.
+        families: whether it tunes a family of tasks, not one run.
     """
 
     restarts: ClassVar[bool] = False
@@ -173,7 +182,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def propose(self, history: History) -> Decision:
-        """The next decision, given everything so far. It is called when every interval has been reported on."""
+        """The next decision, given everything so far. It is called once all intervals have been reported on."""
 
     @abstractmethod
     def total_steps(self, goal: Goal) -> int:
@@ -184,5 +193,5 @@ class Strategy(ABC):
         """Settings as plain data."""
 
     def objective(self, objective: Objective) -> Objective:
-        """The objective as this strategy reads it; strategies that model a transform of the value override it."""
+        """The objective that this strategy uses; override it to use other weights, or a transform of the value."""
         return objective

@@ -1,8 +1,8 @@
-"""Tuning one run on the fly: forks of the run try several rates, the best lead (paper, section 3).
+"""Tuning one run on the fly: forks of the run try several rates, and the best go on (paper, section 3).
 
-One strategy, two presets. `greedy` is the paper's Algorithm 1. `horizon` is our default: it tunes a multiplier of a
-base that decays to zero and judges forks by the loss of averaged weights, because a fork that lowers its rate always
-looks better at once, whether or not it ends better (docs/design.md).
+There are two presets. `greedy` is the paper's Algorithm 1. `horizon` is our default: it tunes a multiplier of a base
+that decays to zero, and judges forks by the loss of averaged weights. A fork that lowers its rate always looks better
+at once, whether or not it ends better; averaged weights remove most of that effect (docs/design.md).
 """
 
 from collections.abc import Sequence
@@ -14,53 +14,75 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.shapes import HOLD_THEN_DECAY, Constant, Shape
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
-from paceline.strategy.choose import Blind, ByModel, Choice, Chooser, Knowledge
-from paceline.strategy.details import forecasts, rounded, surface
+from paceline.strategy.final_forecast import FinalForecast
+from paceline.strategy.fork_plan import (
+    ForkPlan,
+    Rung,
+    greedy_plan,
+    horizon_plan,
+    keep_each_plan,
+    side_by_side_plan,
+    with_late_rungs,
+)
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
-from paceline.strategy.look import SPEAKS, SPEAKS_ALONE, Outlook, with_looks
-from paceline.strategy.plan import Plan, Rung, greedy_plan, horizon_plan, kept_plan, side_by_side
+from paceline.strategy.horizon_settings import FINAL_FORECAST, HORIZON
+from paceline.strategy.rate_choosers import FixedFactor, ModelQuantile, RateChooser
 from paceline.strategy.rollback import with_rollback
+from paceline.strategy.round_builder import RoundBuilder
 from paceline.study import Interval, Reason, because
-from paceline.traces import Objective, Schedule, Transform, Weights
+from paceline.traces import LearningRateRange, Objective, Schedule, Transform, Weights
+
+ALPHA_OF_ONE_FORK = 0.75  # order of the quantile that `greedy` maximises if it has only one
+SETTINGS = (
+    "alphas",
+    "weights",
+    "transform",
+    "smoothing_share",
+    "initial_rates",
+    "centred_grid",
+    "judge_by",
+    "max_change",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Dynamic(Strategy):
-    """Forks, rungs, and a question asked at each.
+    """Forks of one run, compared and given new rates at the rungs of a plan.
 
     Args:
         plan: how many forks live when.
         base: the shape whose multiplier is tuned; constant tunes the rate itself.
-        chooser: how a clone gets its rate.
+        chooser: how a fork gets its next rate.
         guards: which rates it may choose from.
         alphas: orders of the quantiles that clones maximise, in turn.
-        weights: whose value is read, "raw" or "averaged".
+        weights: whose value is used, "raw" or "averaged".
         transform: on which scale the value is modelled.
-        smooth: share of an interval's last observations that a fork's value is the mean of; 0 takes the last one.
-        initial_rates: the rates of the first forks; by default on a grid.
-        centred: the grid of first rates at the middles of equal parts of the bounds, not from bound to bound.
-        judge_by: "now" judges forks by their latest values; "final" lets the law's forecast of their final value
-            overrule that.
-        max_change: largest change of a rate, in decades, that the law may choose.
+        smoothing_share: a fork's value is the mean over this share of its latest observations; 0 takes the last one.
+        initial_rates: the rates of the first forks; by default a grid.
+        centred_grid: whether that grid has its points in the middles of equal parts of the bounds, or from bound to
+            bound.
+        judge_by: "now" judges forks by their latest values. "final" lets a forecast of their final values overrule
+            that.
+        max_change: largest change of a rate, in decades, that the forecast may choose.
     """
 
-    plan: Plan
+    plan: ForkPlan
     base: Shape
-    chooser: Chooser
+    chooser: RateChooser
     guards: tuple[Guard, ...]
     alphas: tuple[float, ...]
     weights: Weights = "averaged"
     transform: Transform = "log"
-    smooth: float = 0.0
+    smoothing_share: float = 0.0
     initial_rates: tuple[float, ...] = ()
-    centred: bool = True
+    centred_grid: bool = True
     judge_by: str = "now"
-    max_change: float = 0.45
+    max_change: float = HORIZON.max_change
 
     def __post_init__(self) -> None:
-        if self.initial_rates and len(self.initial_rates) != self.plan.first:
+        if self.initial_rates and len(self.initial_rates) != self.plan.initial_forks:
             raise InputError(
-                f"initial_rates must name {self.plan.first} rates, one per fork, got {len(self.initial_rates)}"
+                f"initial_rates must name {self.plan.initial_forks} rates, one per fork, got {len(self.initial_rates)}"
             )
         if not self.alphas or not all(0 < alpha < 1 for alpha in self.alphas):
             raise InputError(f"alphas must be quantile orders in (0, 1), got {self.alphas}")
@@ -82,19 +104,29 @@ class Dynamic(Strategy):
         order: int = 1,
         initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
-        """Algorithm 1 of the paper, complete; `keep_each` lets every run go on with a new rate (no duplication)."""
-        plan = kept_plan(forks, intervals) if keep_each else greedy_plan(forks, intervals)
-        alphas = (0.75,) if forks == 1 else tuple((2 * i + 1) / (2 * forks) for i in range(forks))
+        """The paper's Algorithm 1.
+
+        Args:
+            forks: how many live at any time.
+            intervals: how often the rate is chosen, the first time included.
+            keep_each: whether every run goes on with a new rate, in place of clones of the best.
+            max_change: largest change of a rate, in decades.
+            link: the link of the trace model.
+            order: how many intervals the next one depends on.
+            initial_rates: the rates of the first forks; by default a grid from bound to bound.
+        """
+        plan = keep_each_plan(forks, intervals) if keep_each else greedy_plan(forks, intervals)
+        spread = tuple((2 * i + 1) / (2 * forks) for i in range(forks))
         return cls(
             plan=plan,
             base=Constant(),
-            chooser=ByModel(link=link, order=order),
+            chooser=ModelQuantile(link=link, order=order),
             guards=(MaxChange(max_change), FailureGuard()),
-            alphas=alphas,
+            alphas=(ALPHA_OF_ONE_FORK,) if forks == 1 else spread,
             weights="raw",
             transform="identity",
             initial_rates=tuple(initial_rates),
-            centred=False,
+            centred_grid=False,
         )
 
     @classmethod
@@ -105,42 +137,48 @@ class Dynamic(Strategy):
         forks: int | None = None,
         base: Shape | None = None,
         judge_by: str | None = None,
-        max_change: float = 0.45,
+        max_change: float = HORIZON.max_change,
         initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
-        """Halving, a protected winner and challengers, for `cost` runs; or `forks` to the end, on idle devices.
+        """Our default: reduce the forks quickly, then let clones at other rates challenge the best one.
 
-        `judge_by="final"` lets the law's forecast of the final value overrule rates and ranking where it is sure; a
-        decision then takes a second or two. It is the default where one fork is left in the end, which
-        nothing else corrects, and at costs of 4 and more, where enough forks go on to see that it is wrong.
-        `max_change`, in decades, restricts the rates that it may choose.
+        Args:
+            cost: what all forks may cost together, in runs.
+            forks: in place of a cost, a number of forks that live to the end, for devices that would be idle otherwise.
+            base: the shape whose multiplier is tuned; by default it holds and then decays to zero.
+            judge_by: "now" or "final". By default "final" at cost 4 and above, where enough forks go on to correct a
+                wrong forecast, and if one fork is left in the end, which nothing else could correct. A decision by the
+                forecast takes a second or two.
+            max_change: largest change of a rate, in decades, that the forecast may choose.
+            initial_rates: the rates of the first forks; by default a grid.
         """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
-        plan = horizon_plan(cost) if forks is None else side_by_side(forks)
+        plan = horizon_plan(cost) if forks is None else side_by_side_plan(forks)
         if judge_by is None:
-            alone, wide = bool(plan.rungs) and plan.rungs[-1].forks == 1, forks is None and cost >= 4
-            judge_by = "final" if alone or wide else "now"
+            ends_alone = bool(plan.rungs) and plan.rungs[-1].forks == 1
+            is_wide = forks is None and cost >= HORIZON.early_clones_from_cost
+            judge_by = "final" if ends_alone or is_wide else "now"
         return cls(
-            plan=with_looks(plan) if judge_by == "final" else plan,
+            plan=with_late_rungs(plan) if judge_by == "final" else plan,
             base=HOLD_THEN_DECAY if base is None else base,
-            chooser=Blind(),
-            guards=(MaxChange(max_change), MinSeparation(), FailureGuard()),  # read only by choosers that use a model
-            alphas=(0.5, 0.9),
-            smooth=0.34,
+            chooser=FixedFactor(),
+            guards=(MaxChange(max_change), MinSeparation(), FailureGuard()),  # for choosers that use a model
+            alphas=HORIZON.alphas,
+            smoothing_share=HORIZON.smoothing_share,
             initial_rates=tuple(initial_rates),
             judge_by=judge_by,
             max_change=max_change,
         )
 
     def objective(self, objective: Objective) -> Objective:
-        """The user's objective, read at the weights and on the scale this strategy wants."""
+        """The user's objective, of the weights and on the scale that this strategy uses."""
         return Objective(objective.mode, self.transform, self.weights)
 
     def total_steps(self, goal: Goal) -> int:
-        """The plan's cost in steps; a single run may repeat an interval that failed, if only one."""
+        """The plan's cost in steps. A single run may repeat one interval that failed."""
         steps = self.plan.total_steps(goal.steps)
-        return steps + self.plan.longest(goal.steps) if steps == goal.steps else steps
+        return steps + self.plan.longest_interval(goal.steps) if steps == goal.steps else steps
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
@@ -150,209 +188,118 @@ class Dynamic(Strategy):
             "base": self.base.to_json(),
             "chooser": {"name": self.chooser.name, **asdict(self.chooser)},  # pyright: ignore[reportArgumentType]
             "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
-            **{
-                name: getattr(self, name)
-                for name in (
-                    "alphas",
-                    "weights",
-                    "transform",
-                    "smooth",
-                    "initial_rates",
-                    "centred",
-                    "judge_by",
-                    "max_change",
-                )
-            },
+            **{name: getattr(self, name) for name in SETTINGS},
         }
 
     def propose(self, history: History) -> Decision:
-        """The next decision; where every fork has failed, a way back."""
+        """The next decision; if every fork has failed, a way back."""
         return with_rollback(history, self.total_steps(history.goal), self._decide)
 
     def _decide(self, history: History) -> Decision:
-        """Start, or decide at a rung, or end."""
+        """Start, decide at a rung, or end."""
         if not history.forks:
             return self._start(history.goal)
-        ranked = history.ranked(self.smooth)
-        borders = self.plan.borders(history.goal.steps)
-        if history.round >= len(borders) - 1:
+        change_points = self.plan.change_points(history.goal.steps)
+        if history.round >= len(change_points) - 1:
             best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final_value, -fork.id))
             return Decision(winner=best.id, reasons=(because("ended best", fork=best.id, value=best.final_value),))
-        return self._at_rung(history, ranked, self.plan.rungs[history.round - 1], borders)
+        return self._decide_at_rung(history, self.plan.rungs[history.round - 1], change_points)
 
     def _start(self, goal: Goal) -> Decision:
-        """First rates on a grid, or the user's own."""
-        stop = self.plan.borders(goal.steps)[1]
-        n = self.plan.first
-        if self.initial_rates:
-            rates, (low, high) = np.array(self.initial_rates), (goal.lr_range.low, goal.lr_range.high)
-            if rates.min() < low * (1 - 1e-9) or rates.max() > high * (1 + 1e-9):
-                raise InputError(
-                    f"initial_rates must lie within the bounds {low:g} to {high:g}, got {self.initial_rates}"
-                )
-        elif self.centred or n == 1:
-            rates = goal.lr_range.from_unit((np.arange(n) + 0.5) / n)
-        else:
-            rates = goal.lr_range.from_unit(np.linspace(0.0, 1.0, n))
+        """The first forks."""
+        stop = self.plan.change_points(goal.steps)[1]
+        rates = self._first_rates(goal.lr_range)
         intervals = tuple(
             Interval(i, None, 0, stop, Schedule([rate], [0, stop], goal.steps, self.base), 1)
             for i, rate in enumerate(rates)
         )
         return Decision(intervals, reasons=(because("start", rates=rates.tolist()),))
 
-    def _at_rung(self, history: History, ranked: list[Fork], rung: Rung, borders: list[int]) -> Decision:
-        """Who goes on, who becomes a clone of the best, who is dropped."""
-        step, stop = borders[history.round], borders[history.round + 1]
-        outlook = self._outlook(history) if self.judge_by == "final" and rung.at >= SPEAKS else None
-        # nothing else corrects a last fork, so there the law is heard in any case
-        contradiction = (
-            outlook.contradiction(ranked[0], self.smooth) if outlook is not None and rung.forks > 1 else None
-        )
-        outlook = None if contradiction else outlook
-        going = rung.forks - rung.clones
-        if outlook is not None:  # one place is the law's; the leader's where there is only that one
-            ranked = outlook.ranked(ranked, min(1, going - 1))
+    def _first_rates(self, bounds: LearningRateRange) -> np.ndarray:
+        """The user's own rates, or a grid."""
+        count = self.plan.initial_forks
+        if self.initial_rates:
+            rates = np.array(self.initial_rates)
+            if rates.min() < bounds.low * (1 - 1e-9) or rates.max() > bounds.high * (1 + 1e-9):
+                raise InputError(
+                    f"initial_rates must lie within the bounds {bounds.low:g} to {bounds.high:g}, got "
+                    f"{self.initial_rates}"
+                )
+            return rates
+        if self.centred_grid or count == 1:
+            return bounds.from_unit((np.arange(count) + 0.5) / count)
+        return bounds.from_unit(np.linspace(0.0, 1.0, count))
+
+    def _decide_at_rung(self, history: History, rung: Rung, change_points: list[int]) -> Decision:
+        """Which forks go on, which are dropped, and which clones of the best begin."""
+        ranked, forecast, contradiction = self._rank(history, rung)
         best = ranked[0]
-        first = self._protected(history, best)
-        kept = [first, *(fork for fork in ranked if fork.id != first.id)][:going]
-        clones = rung.forks - len(kept) if rung.clones else 0  # forks that failed are made up for
-        knowledge = self.chooser.learn(history, borders) if clones or self._retunes(rung) else None
-        builder = _Round(history, step, stop, knowledge, self, outlook)
-        builder.reasons += [contradiction] if contradiction else []
-        for fork in kept:
-            if outlook is not None and rung.forks == 1 and rung.at >= SPEAKS_ALONE:
-                builder.reconsider(fork)
-            elif self._retunes(rung):
-                builder.retune(fork, self.alphas[len(builder.intervals) % len(self.alphas)])
+        protected = self._protected(history, best)
+        kept = [protected, *(fork for fork in ranked if fork.id != protected.id)][: rung.forks - rung.clones]
+        clones = rung.forks - len(kept) if rung.clones else 0  # clones also take the places of forks that failed
+        changes_rates = self._changes_rates(rung)
+        models = self.chooser.fit(history, change_points) if clones or changes_rates else None
+        builder = RoundBuilder(
+            history,
+            start=change_points[history.round],
+            stop=change_points[history.round + 1],
+            chooser=self.chooser,
+            guards=self.guards,
+            models=models,
+            forecast=forecast,
+            max_change=self.max_change,
+        )
+        if contradiction is not None:
+            builder.reasons.append(contradiction)
+        for i, fork in enumerate(kept):
+            if forecast is not None and rung.forks == 1 and rung.share >= FINAL_FORECAST.last_fork_from_share:
+                builder.keep_at_forecast_rate(fork)
+            elif changes_rates:
+                builder.keep_at_new_rate(fork, self.alphas[i % len(self.alphas)])
             else:
-                builder.go_on(fork)
-        if not clones and rung.forks > 1 and self.plan.edge and not self._retunes(rung):
-            builder.edge(best, kept, self.plan.edge)
+                builder.keep(fork)
+        if not clones and rung.forks > 1 and self.plan.edge_decades and not changes_rates:
+            builder.explore_edge(best, self.plan.edge_decades)
         for i in range(clones):
             builder.clone(best, self.alphas[i % len(self.alphas)])
-        return builder.decision(ranked, self.smooth)
+        return builder.decision(ranked, self.smoothing_share)
 
-    def _outlook(self, history: History) -> Outlook | None:
-        return Outlook.of(history)
+    def _rank(self, history: History, rung: Rung) -> tuple[list[Fork], FinalForecast | None, Reason | None]:
+        """The living forks, best first; the forecast, if it is used; and the reason, if it contradicts the values."""
+        ranked = history.ranked(self.smoothing_share)
+        is_used = self.judge_by == "final" and rung.share >= FINAL_FORECAST.from_share
+        forecast = self._fit_final_forecast(history) if is_used else None
+        if forecast is None:
+            return ranked, None, None
+        if rung.forks > 1:  # nothing else could correct the rate of a last fork, so it follows the forecast in any case
+            contradiction = forecast.contradiction(ranked[0], self.smoothing_share)
+            if contradiction is not None:
+                return ranked, None, contradiction
+        kept = rung.forks - rung.clones
+        return forecast.promote_best(ranked, min(1, kept - 1)), forecast, None  # the second place, if there is one
 
-    def _retunes(self, rung: Rung) -> bool:
-        """Whether forks that go on get a new rate: only where nothing is ever cloned and nothing shrinks."""
-        return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.first for r in self.plan.rungs)
+    def _fit_final_forecast(self, history: History) -> FinalForecast | None:
+        return FinalForecast.fit(history)
+
+    def _changes_rates(self, rung: Rung) -> bool:
+        """Whether forks that go on get new rates: only if the plan never clones and never reduces the forks."""
+        return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.initial_forks for r in self.plan.rungs)
 
     def _protected(self, history: History, best: Fork) -> Fork:
-        """The fork that goes on in any case: the best at the first challenge, until one above it leads.
+        """The fork that goes on in any case: the best at the first challenge, until a leader with a higher rate.
 
-        A challenger at a lower rate may lead because it has begun to anneal; one at a higher rate leads although it has
-        not. Clones are made of the best, so the parents of those made at a rung say who led there.
+        A challenger at a lower rate may lead only because it has begun to anneal. One at a higher rate has not, and
+        leads all the same. Clones are always made of the best fork, so the parents of a rung's clones say who led
+        there.
         """
-        challenged = self.plan.challenges(history.goal.steps)
+        challenges = self.plan.challenge_steps(history.goal.steps)
         parents = {
-            (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in challenged
+            (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in challenges
         }
-        leaders = [*(history.fork(parent) for _, parent in sorted(parents)), best] if self.plan.protect else [best]
-        winner = leaders[0]
+        earlier = [history.fork(parent) for _, parent in sorted(parents)] if self.plan.protect_leader else []
+        leaders = [*earlier, best]
+        protected = leaders[0]
         for leader in leaders[1:]:
-            if leader.multiplier > winner.multiplier:
-                winner = leader
-        return winner if winner.alive else best
-
-
-class _Round:
-    """The proposals of one decision, as they are put together."""
-
-    def __init__(
-        self,
-        history: History,
-        start: int,
-        stop: int,
-        knowledge: Knowledge | None,
-        strategy: Dynamic,
-        outlook: Outlook | None = None,
-    ) -> None:
-        self.history, self.start, self.stop, self.knowledge, self.strategy = history, start, stop, knowledge, strategy
-        self.outlook = outlook
-        self.intervals: list[Interval] = []
-        self.reasons: list[Reason] = []
-        self.details: dict[str, Any] = {}
-        self.fresh = max(fork.id for fork in history.forks) + 1
-
-    def go_on(self, fork: Fork) -> None:
-        """A fork keeps its rate."""
-        self._propose(fork.id, None, fork, fork.multiplier)
-
-    def retune(self, fork: Fork, alpha: float) -> None:
-        """A fork goes on at a new rate."""
-        self._go_on_at(fork, self._choose(fork, alpha))
-
-    def reconsider(self, fork: Fork) -> None:
-        """A last fork goes on, at the rate that the law expects to end best."""
-        assert self.outlook is not None
-        self._go_on_at(fork, self.outlook.going_on(fork, min(0.3, self.strategy.max_change)))
-
-    def _go_on_at(self, fork: Fork, choice: Choice) -> None:
-        self._propose(fork.id, None, fork, choice.rate, choice)
-        self.reasons.append(because("new rate", fork=fork.id, rate=choice.rate, why=choice.reason))
-
-    def clone(self, parent: Fork, alpha: float) -> None:
-        """A new fork begins where `parent` stands, at a rate of its own."""
-        choice = self._choose(parent, alpha)
-        self._propose(self.fresh, parent.id, parent, choice.rate, choice)
-        self.reasons.append(because("clone", fork=self.fresh, parent=parent.id, rate=choice.rate, why=choice.reason))
-        self.fresh += 1
-
-    def edge(self, best: Fork, kept: list[Fork], decades: float) -> None:
-        """Look further out where the best is the lowest or the highest rate tried so far."""
-        tried = np.array([fork.multiplier for fork in self.history.forks])
-        side = int(best.multiplier >= tried.max() * (1 - 1e-9)) - int(best.multiplier <= tried.min() * (1 + 1e-9))
-        bounds = self.history.goal.lr_range
-        rate = float(np.clip(best.multiplier * 10.0 ** (side * decades), bounds.low, bounds.high))
-        if side == 0 or abs(np.log10(rate / best.multiplier)) < 0.1 or len(kept) < 2:
-            return
-        lost = next(p for p in reversed(self.intervals) if p.fork != best.id)
-        self.intervals.remove(lost)
-        self._propose(self.fresh, best.id, best, rate)
-        edge = "highest" if side > 0 else "lowest"
-        self.reasons.append(because("edge", fork=best.id, clone=self.fresh, edge=edge, rate=rate))
-        self.fresh += 1
-
-    def decision(self, ranked: list[Fork], smooth: float) -> Decision:
-        """All of it, with who is dropped."""
-        going, heirs = {p.fork for p in self.intervals}, {p.parent: p.fork for p in self.intervals}
-        behind = {fork.id: because("behind", value=fork.recent(smooth)) for fork in ranked if fork.id not in going}
-        cloned = {number: because("cloned", clone=heirs[number]) for number in behind if number in heirs}
-        drops = tuple({**behind, **cloned}.items())
-        ranking = [{"fork": fork.id, "value": fork.recent(smooth)} for fork in ranked]
-        self.details["ranking"] = ranking
-        if self.knowledge is not None and self.knowledge.model is not None:
-            self.details["forecast"] = forecasts(
-                self.knowledge.model, self.history, self.intervals, weights=self.history.goal.objective.weights
-            )
-            now = [fork.recent() for fork in ranked]
-            self.details["surface"] = surface(self.knowledge.model, self.knowledge.failures, now=now)
-        if self.outlook is not None:
-            self.details["forecast"] = forecasts(
-                self.outlook.model, self.history, self.intervals, weights="raw", to_the_end=True
-            )
-        return Decision(
-            tuple(self.intervals),
-            drops,
-            None,
-            (because("ranking", step=self.start, ranking=ranking), *self.reasons),
-            rounded(self.details),
-        )
-
-    def _choose(self, parent: Fork, alpha: float) -> Choice:
-        assert self.knowledge is not None
-        strategy = self.strategy
-        others = [p.schedule.multipliers[-1] for p in self.intervals]
-        choice = strategy.chooser.choose(self.knowledge, parent, self.stop, alpha, others, strategy.guards)
-        untouched = sum(p.parent is None for p in self.intervals)
-        if self.outlook is None or untouched < len(self.intervals):  # of several clones the first is the law's
-            return choice
-        return self.outlook.challenger(parent, choice, others, untouched, strategy.max_change)
-
-    def _propose(self, fork: int, parent: int | None, past: Fork, rate: float, choice: Choice | None = None) -> None:
-        schedule = past.schedule.extend(rate, self.stop)
-        self.intervals.append(Interval(fork, parent, self.start, self.stop, schedule, self.history.round + 1))
-        for name, value in (choice.details if choice else {}).items():
-            self.details.setdefault(name, []).append({"fork": fork, **value})
+            if leader.multiplier > protected.multiplier:
+                protected = leader
+        return protected if protected.alive else best

@@ -7,8 +7,8 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.shapes import Shape
-from paceline.strategy.base import Decision, Goal, History, Interval, Strategy
-from paceline.study import because
+from paceline.strategy.base import Decision, Goal, History, Strategy
+from paceline.study import Interval, because
 from paceline.traces import Objective, Schedule
 
 

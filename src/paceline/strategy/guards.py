@@ -1,4 +1,4 @@
-"""Guards: which candidate rates a strategy may choose from. Each restricts the set that is maximised over."""
+"""Guards: which of the candidate rates a strategy may choose from."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,67 +9,81 @@ from jaxtyping import Bool, Float
 
 from paceline.errors import InputError
 from paceline.model import FailureModel, TraceModel
+from paceline.strategy.horizon_settings import HORIZON
 
 Rates = Float[np.ndarray, "candidates"]
+ROUNDING = 1e-9  # rates that lie on a limit are allowed, although a logarithm may miss it by this much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Situation:
-    """What a guard may look at: the parent's rate and value, the rates others run at, the models, the order alpha."""
+class GuardContext:
+    """What a guard may use.
 
-    rate: float
-    value: float
-    others: tuple[float, ...]
+    Args:
+        parent_rate: the rate that the parent runs at.
+        parent_value: the parent's value now.
+        other_rates: rates that other forks run at.
+        alpha: order of the quantile that is maximised.
+        model: the trace model of this decision, if one could be fitted.
+        failures: the failure classifier, if anything has failed.
+    """
+
+    parent_rate: float
+    parent_value: float
+    other_rates: tuple[float, ...]
     alpha: float
     model: TraceModel | None
     failures: FailureModel | None
 
 
 class Guard(ABC):
-    """Which candidates are admitted."""
+    """Which candidates may be chosen."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def admits(self, rates: Rates, situation: Situation) -> Bool[np.ndarray, "candidates"]:
+    def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
         """True for each candidate that may be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaxChange(Guard):
-    """At most so many decades from the parent's rate."""
+    """A rate within so many decades of the parent's."""
 
     name: ClassVar[str] = "max_change"
     decades: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.decades > 0:
-            raise InputError(f"max_change must be positive, in decades, got {self.decades}")
+            raise InputError(f"max_change must be positive, in decades, got {self.decades}: pass 0.45, for example")
 
-    def admits(self, rates: Rates, situation: Situation) -> Bool[np.ndarray, "candidates"]:
-        return np.abs(np.log10(rates / situation.rate)) <= self.decades + 1e-9
+    def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
+        return np.abs(np.log10(rates / context.parent_rate)) <= self.decades + ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
 class MinSeparation(Guard):
-    """At least so many decades from every rate that another fork runs at."""
+    """A rate at least so many decades from that of every other fork."""
 
     name: ClassVar[str] = "min_separation"
-    decades: float = 0.12
+    decades: float = HORIZON.min_separation
 
-    def admits(self, rates: Rates, situation: Situation) -> Bool[np.ndarray, "candidates"]:
-        others = np.array(situation.others or (situation.rate,))
-        return np.abs(np.log10(rates[:, None] / others)).min(1) >= self.decades - 1e-9
+    def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
+        others = np.array(context.other_rates or (context.parent_rate,))
+        return np.abs(np.log10(rates[:, None] / others)).min(1) >= self.decades - ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGuard(Guard):
-    """P(fail) below the order of the quantile: larger alpha explores more (docs/design.md, where the paper differs)."""
+    """A rate that fails with a probability below the order of the quantile: a larger order explores more.
+
+    The paper states this rule in two opposite ways; docs/design.md says why we take this one.
+    """
 
     name: ClassVar[str] = "failure"
 
-    def admits(self, rates: Rates, situation: Situation) -> Bool[np.ndarray, "candidates"]:
-        if situation.failures is None or situation.model is None:
+    def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
+        if context.failures is None or context.model is None:
             return np.ones(len(rates), dtype=bool)
-        inputs = situation.model.failure_inputs(situation.value, rates)
-        return situation.failures.probability(inputs) < situation.alpha
+        inputs = context.model.failure_inputs(context.parent_value, rates)
+        return context.failures.probability(inputs) < context.alpha

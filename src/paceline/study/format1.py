@@ -19,6 +19,10 @@ INFILL_FIELDS = {
     "outer": "outer_draws",
     "inner": "inner_draws",
 }
+DYNAMIC_FIELDS = {"smooth": "smoothing_share", "centred": "centred_grid"}
+PLAN_FIELDS = {"first": "initial_forks", "protect": "protect_leader", "edge": "edge_decades"}
+RUNG_FIELDS = {"at": "share"}
+CHOOSER_NAMES = {"blind": "fixed factor", "model": "model quantile"}
 NEW_TASK_FIELDS = {"how": "method", "place": "location", "measure": "prior"}
 _UNSOUND = re.compile(r"^the value at step ([\d,]+) is not finite$")
 
@@ -72,6 +76,8 @@ def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:
     given = cast("dict[str, Any]", settings["strategy"])
     strategy = {RENAMED_SETTINGS.get(name, name): value for name, value in given.items()}
     match strategy.get("strategy"):
+        case "dynamic":
+            strategy = upgrade_dynamic(strategy)
         case "multitask":
             strategy = upgrade_family(strategy)
         case "new task":
@@ -79,6 +85,24 @@ def upgrade_settings(settings: dict[str, Any]) -> dict[str, Any]:
         case _:
             pass
     return {**settings, "strategy": strategy}
+
+
+def upgrade_dynamic(strategy: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a strategy with forks of one run.
+
+    >>> new = upgrade_dynamic({"plan": {"first": 2, "rungs": [{"at": 0.5, "forks": 1}]}, "chooser": {"name": "blind"}})
+    >>> new["plan"], new["chooser"]
+    ({'initial_forks': 2, 'rungs': [{'share': 0.5, 'forks': 1}]}, {'name': 'fixed factor'})
+    """
+    strategy = {DYNAMIC_FIELDS.get(name, name): value for name, value in strategy.items()}
+    if "plan" in strategy:
+        plan = {PLAN_FIELDS.get(name, name): value for name, value in strategy["plan"].items()}
+        rungs = [{RUNG_FIELDS.get(name, name): value for name, value in rung.items()} for rung in plan["rungs"]]
+        strategy = {**strategy, "plan": {**plan, "rungs": rungs}}
+    if "chooser" in strategy:
+        name = strategy["chooser"]["name"]
+        strategy = {**strategy, "chooser": {**strategy["chooser"], "name": CHOOSER_NAMES.get(name, name)}}
+    return strategy
 
 
 def upgrade_family(strategy: dict[str, Any]) -> dict[str, Any]:

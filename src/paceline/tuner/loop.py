@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError, OtherSettingsError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, MultiTask, NewTask, Strategy, horizon
+from paceline.strategy import Goal, History, MultiTask, NewTask, Strategy, default_strategy
 from paceline.study import (
     Created,
     Decided,
@@ -82,7 +82,7 @@ class Tuner:
         if on_event is not None and not callable(on_event):
             raise InputError(f"on_event must be called with events, got {on_event!r}: pass events.tensorboard('logs')")
         if strategy is None:
-            strategy = MultiTask() if tasks else horizon(cost)
+            strategy = MultiTask() if tasks else default_strategy(cost)
         if bool(tasks) != strategy.families:
             raise InputError(
                 "a family of tasks needs both their names and a strategy for families, got "

@@ -6,8 +6,7 @@ import pytest
 from benchmarks.peers import AutoLRS
 from benchmarks.peers.autolrs import CANDIDATES, exponential, next_rate
 from paceline.errors import InputError
-from paceline.strategy import Interval
-from paceline.study import Dropped, Event
+from paceline.study import Dropped, Event, Interval
 from paceline.tuner import Tuner
 from tests.tuner.toy_study import loss
 

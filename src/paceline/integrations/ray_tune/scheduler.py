@@ -215,7 +215,7 @@ class PacelineScheduler(TrialScheduler):
             raise InputError(f"a search algorithm ({type(search).__name__}) cannot be used together: leave it out")
         trials = int(search.total_samples)
         strategy = self._strategy(trials)
-        first = strategy.plan.first if isinstance(strategy, Dynamic) else trials
+        first = strategy.plan.initial_forks if isinstance(strategy, Dynamic) else trials
         limit = search.max_concurrent
         if trials != first or 0 < limit < first:
             raise InputError(

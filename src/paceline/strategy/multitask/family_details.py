@@ -7,7 +7,7 @@ import torch
 
 from paceline.model import TraceModel
 from paceline.strategy.base import History
-from paceline.strategy.details import rounded
+from paceline.strategy.details import round_floats
 from paceline.strategy.multitask.family import Answer, Family
 from paceline.strategy.multitask.infill import InfillChoice
 from paceline.strategy.multitask.space import Space
@@ -33,12 +33,12 @@ def final_forecasts(model: TraceModel, history: History, intervals: Sequence[Int
         band = {"low": [low], "median": [float(forecast.median[-1])], "high": [high]}
         weights = history.goal.objective.weights
         bands.append({"fork": each.fork, "weights": weights, "steps": [each.stop], **band})
-    return rounded(bands)
+    return round_floats(bands)
 
 
 def infill_details(intervals: Sequence[Interval], choices: Sequence[InfillChoice]) -> list[dict[str, Any]]:
     """What each run was expected to teach when it was chosen."""
-    return rounded(
+    return round_floats(
         [
             {"fork": each.fork, "before": choice.before, "after": choice.after, "rivals": choice.rivals}
             for each, choice in zip(intervals, choices, strict=True)
@@ -50,7 +50,7 @@ def answer_details(task: str, answer: Answer, traces: Sequence[Trace]) -> dict[s
     """An answer with its whole schedule."""
     own = [trace for trace in traces if trace.task == task]
     low, _, high = sorted(answer.quantiles)
-    numbers = rounded({"median": answer.quantiles[1], "low": low, "high": high})
+    numbers = round_floats({"median": answer.quantiles[1], "low": low, "high": high})
     counts = {"runs": len(own), "failed": sum(trace.failed for trace in own)}
     return {"task": task, "schedule": answer.schedule.to_json(), **numbers, **counts}
 
@@ -58,4 +58,4 @@ def answer_details(task: str, answer: Answer, traces: Sequence[Trace]) -> dict[s
 def embedding_details(family: Family, model: TraceModel) -> list[dict[str, Any]]:
     """The location of each task, in the family's order."""
     locations = model.task_embedding
-    return rounded([{"task": task, "at": locations[task]} for task in family.all_tasks])
+    return round_floats([{"task": task, "at": locations[task]} for task in family.all_tasks])

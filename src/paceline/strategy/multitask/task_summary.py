@@ -3,7 +3,7 @@
 from typing import Any
 
 from paceline.strategy.base import Fork, History
-from paceline.strategy.details import rounded
+from paceline.strategy.details import round_floats
 from paceline.study import Reason, because
 from paceline.traces import Objective
 
@@ -56,4 +56,4 @@ def best_run_details(history: History) -> dict[str, Any]:
         {"task": history.goal.tasks[m], "fork": fork.id, "value": final_value(fork, objective)}
         for m, fork in sorted(best.items())
     ]
-    return {"best": rounded(rows)}
+    return {"best": round_floats(rows)}

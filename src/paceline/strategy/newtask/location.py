@@ -6,7 +6,7 @@ from typing import Any
 from paceline.model import TaskPosterior, TraceModel, measure_of, principal_axes
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import History
-from paceline.strategy.details import rounded
+from paceline.strategy.details import round_floats
 from paceline.strategy.multitask import Family, embedding_details
 from paceline.strategy.newtask.random_streams import POSTERIOR, PRIOR, generator
 from paceline.study import Reason, because
@@ -57,7 +57,7 @@ def location_details(family: Family, model: TraceModel, posterior: TaskPosterior
     embedding = model.posterior.hyper.embedding.numpy()
     axes = principal_axes(embedding)
     order = posterior.weights.argsort(descending=True)[:JOURNALED_LOCATIONS]
-    return rounded(
+    return round_floats(
         {
             "embedding": embedding_details(family, model),
             "location": {

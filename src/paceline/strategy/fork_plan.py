@@ -1,0 +1,201 @@
+"""Plans: how many forks live when, and what that costs.
+
+A plan is the number of forks at the start and the rungs at which it changes. Its cost is known before the study starts,
+because every step of every fork counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count, pairwise
+from math import ceil, floor, isfinite
+
+from paceline.errors import InputError
+from paceline.strategy.horizon_settings import FINAL_FORECAST, HORIZON
+
+ROUNDING = 1e-9  # shares closer than this are the same
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A point of the run at which the forks are compared.
+
+    Args:
+        share: how much of the run is done.
+        forks: how many forks go on.
+        clones: how many of these are new clones of the best.
+    """
+
+    share: float
+    forks: int
+    clones: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlan:
+    """How many forks live when.
+
+    Args:
+        initial_forks: forks at the start.
+        rungs: when to compare them, in order.
+        protect_leader: whether to keep the fork that was best at the first challenge until a better one with a higher
+            rate takes its place.
+        edge_decades: how far beyond the rates tried so far to look, if the best of a shrinking set runs at the lowest
+            or the highest of them. Its worst survivor is replaced by a clone of the best at that rate. 0 switches this
+            off.
+    """
+
+    initial_forks: int
+    rungs: tuple[Rung, ...]
+    protect_leader: bool = False
+    edge_decades: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.initial_forks < 1 or self.initial_forks != int(self.initial_forks):
+            raise InputError(f"forks must be at least 1, got {self.initial_forks}: pass a whole number")
+        shares = [0.0, *(rung.share for rung in self.rungs), 1.0]
+        if not _is_increasing(shares):
+            raise InputError(f"rungs must increase inside (0, 1), got {shares[1:-1]}: sort them")
+
+    def change_points(self, steps: int) -> list[int]:
+        """Steps at which intervals begin and end, rounded to the side that costs less."""
+        points = self._rounded_points(steps)
+        if not _is_increasing(points):
+            enough = next(n for n in count(steps + 1) if _is_increasing(self._rounded_points(n)))
+            raise InputError(
+                f"{steps:,} steps are too few for rungs at {[rung.share for rung in self.rungs]} of the run, each "
+                f"at a step of its own: train for {enough:,} steps or more, or use fewer rungs"
+            )
+        return points
+
+    def _rounded_points(self, steps: int) -> list[int]:
+        rounded = [
+            (floor if after <= before else ceil)(rung.share * steps)
+            for rung, (before, after) in zip(self.rungs, pairwise(self._fork_counts), strict=True)
+        ]
+        return [0, *rounded, steps]
+
+    @property
+    def _fork_counts(self) -> list[int]:
+        """How many forks live in each interval."""
+        return [self.initial_forks, *(rung.forks for rung in self.rungs)]
+
+    def challenge_steps(self, steps: int) -> set[int]:
+        """Steps at which clones challenge the best fork; before the first challenge, a lead is luck."""
+        points = zip(self.change_points(steps)[1:], self.rungs, strict=False)
+        return {step for step, rung in points if rung.clones and rung.share >= HORIZON.challenge_shares[0]}
+
+    def total_steps(self, steps: int) -> int:
+        """Steps of all forks together."""
+        intervals = pairwise(self.change_points(steps))
+        return sum(forks * (stop - start) for forks, (start, stop) in zip(self._fork_counts, intervals, strict=True))
+
+    def longest_interval(self, steps: int) -> int:
+        """Steps of the longest interval."""
+        return max(stop - start for start, stop in pairwise(self.change_points(steps)))
+
+
+def _is_increasing(points: Sequence[float]) -> bool:
+    return all(a < b for a, b in pairwise(points))
+
+
+def greedy_plan(forks: int, intervals: int) -> ForkPlan:
+    """Algorithm 1 of the paper: after each of equal intervals all forks become clones of the best."""
+    return _equal_intervals(forks, intervals, forks)
+
+
+def keep_each_plan(forks: int, intervals: int) -> ForkPlan:
+    """The paper's alternative: each run goes on, with a new rate."""
+    return _equal_intervals(forks, intervals, 0)
+
+
+def _equal_intervals(forks: int, intervals: int, clones: int) -> ForkPlan:
+    if intervals < 1:
+        raise InputError(f"intervals must be at least 1, got {intervals}: a new rate is chosen at each")
+    return ForkPlan(forks, tuple(Rung(k / intervals, forks, clones) for k in range(1, intervals)))
+
+
+# What a plan costs, in runs, if its last reduction came at share 0. Each step that it comes later costs one fork more,
+# so `cost - this` is the share of the run that the last reduction may wait for.
+_COST_OF_FOUR_FORKS = 1.05  # four forks to 2.5 %, two to the reduction, one to the end
+_COST_OF_HALVING = 1.275  # the halving, two forks to the reduction, one to the end
+_COST_OF_CHALLENGER = 2.075  # the halving, two forks to 20 %, three to the reduction, two to the end
+_HALVING = tuple(Rung(share, forks) for share, forks in HORIZON.halving)
+
+
+def horizon_plan(cost: float) -> ForkPlan:
+    """The plan of `horizon` for a cost in runs: never more than `cost * steps` steps in all.
+
+    - 4 and more: eight forks at first, then `cost` of them to the end. The best goes on; two are new clones at each
+      rung.
+    - 3.175 to 4: halving, then three forks to the end, one of them a new challenger at each rung.
+    - 2.275 to 3.175: halving, then the best and one challenger, and a second one for as long as the cost allows.
+    - 1.5 to 2.275: halving, then two forks for as long as the cost allows, with challenges if that is long.
+    - 1.1 to 1.5: the same from four forks.
+    """
+    if not isfinite(cost):
+        raise InputError(f"cost must be a finite number of runs, got {cost}: pass 2.3, or 1 for a single run")
+    s = HORIZON
+    if cost >= s.early_clones_from_cost:
+        return _wide_plan(floor(cost + ROUNDING))
+    if cost >= s.third_fork_from_cost:
+        rungs = (*_HALVING[:2], *(Rung(share, 3, 1) for share in s.challenge_shares))
+        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
+    if cost >= s.challenger_from_cost:
+        rungs = (*_HALVING, *_challenge_rungs(cost - _COST_OF_CHALLENGER, 3))
+        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
+    if cost >= s.halving_from_cost:
+        rungs = (*_HALVING, *_challenge_rungs(cost - _COST_OF_HALVING, 2))
+        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
+    if cost >= s.forks_from_cost:
+        rungs = (Rung(s.halving[0][0], 2), Rung(cost - _COST_OF_FOUR_FORKS - ROUNDING, 1))
+        return ForkPlan(s.initial_forks_of_cheapest, rungs, edge_decades=s.edge_decades)
+    raise InputError(f"a plan with forks costs at least 1.1 runs, got {cost}: use cost=1 for a single run")
+
+
+def side_by_side_plan(forks: int) -> ForkPlan:
+    """As many forks from the start to the end; at each rung the worst become new clones of the best."""
+    clones = min(HORIZON.clones, forks - 1)
+    shares = (*HORIZON.early_clone_shares, *HORIZON.challenge_shares)
+    return ForkPlan(forks, tuple(Rung(share, forks, clones) for share in shares), protect_leader=True)
+
+
+def _wide_plan(forks: int) -> ForkPlan:
+    """Eight forks at first, for a finer grid of rates than `forks` gives. One fork fewer at the end pays for it."""
+    s = HORIZON
+    if forks >= s.initial_forks:
+        return side_by_side_plan(forks)
+    first, second = s.halving[0][0], s.halving[1][0]
+    early, last = s.early_clone_shares[-1], s.challenge_shares[-1]
+    rungs = (
+        Rung(first, max(forks, s.min_forks_at_first_rung)),
+        Rung(second, forks),
+        *(Rung(share, forks, s.clones) for share in (early, *s.challenge_shares[:-1])),
+        Rung(last, forks - 1, s.clones),
+    )
+    return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
+
+
+def _challenge_rungs(until: float, forks: int) -> tuple[Rung, ...]:
+    """Challenges among `forks` forks up to the share `until`, and among one fewer from then on."""
+    shares = HORIZON.challenge_shares
+    rungs = [Rung(share, forks, 1) for share in shares if share < until - HORIZON.min_share_before_reduction]
+    if not rungs and forks == 3:
+        return tuple(Rung(share, 2, 1) for share in shares)
+    if until < 1.0 - ROUNDING:
+        rungs.append(Rung(until - ROUNDING, forks - 1, 0 if forks == 2 else 1))
+        if forks == 3:
+            rungs += [Rung(share, 2, 1) for share in shares if share > until + HORIZON.min_share_after_reduction]
+    return tuple(rungs)
+
+
+def with_late_rungs(plan: ForkPlan) -> ForkPlan:
+    """A plan that ends in one fork, with rungs at which its rate may change. Other plans stay as they are."""
+    if not plan.rungs or plan.rungs[-1].forks > 1:
+        return plan
+    earliest = plan.rungs[-1].share + FINAL_FORECAST.min_share_between_rungs
+    late = tuple(
+        Rung(share, 1)
+        for share in HORIZON.challenge_shares
+        if share >= FINAL_FORECAST.last_fork_from_share and share > earliest
+    )
+    return replace(plan, rungs=(*plan.rungs, *late))

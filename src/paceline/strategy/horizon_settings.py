@@ -1,0 +1,89 @@
+"""The numbers of the preset `horizon` that were found by search, each with its meaning.
+
+docs/research.md, "Tuning on the fly", has the tables they come from. Shares are of a run's steps. Changes of a rate,
+and gaps between two rates, are in decades.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonSettings:
+    """How many forks live when, and which rates they try ("Tuning on the fly")."""
+
+    # -- the plan --
+    # Forks at the start: they set how fine the first grid of rates is.
+    initial_forks: int = 8
+    # The same for the cheapest plans, which cannot pay for eight.
+    initial_forks_of_cheapest: int = 4
+    # When the forks are reduced, and to how many. Fewer than this early on costs 10 to 30 % on networks.
+    halving: tuple[tuple[float, int], ...] = ((0.025, 5), (0.05, 3), (0.1, 2))
+    # When a clone challenges the best fork. A lead before the first of them is luck and protects nobody.
+    challenge_shares: tuple[float, ...] = (0.2, 0.35, 0.5, 0.7)
+    # When plans with as many forks from start to end make clones, before the challenges.
+    early_clone_shares: tuple[float, ...] = (0.05, 0.1)
+    # Clones at each of their rungs.
+    clones: int = 2
+    # The least number of forks after the first rung of a plan that begins with eight and keeps four to seven.
+    min_forks_at_first_rung: int = 6
+    # A challenge leaves its clone at least this share of the run before the forks are reduced again.
+    min_share_before_reduction: float = 0.1
+    # The next challenge comes at least this share after a reduction.
+    min_share_after_reduction: float = 0.05
+    # Costs in runs from which a plan can afford: forks at all, the halving, one challenger, a third fork to the end,
+    # and clones from 10 % on.
+    forks_from_cost: float = 1.1
+    halving_from_cost: float = 1.5
+    challenger_from_cost: float = 2.275
+    third_fork_from_cost: float = 3.175
+    early_clones_from_cost: float = 4.0
+
+    # -- the rates --
+    # If the best of a shrinking set is at its edge, a clone tries a rate this much further out.
+    edge_decades: float = 0.35
+    # It does so only if the bounds of the rate leave room for this much.
+    min_edge_decades: float = 0.1
+    # Factor between the rates of a fork and of its challenger.
+    factor: float = 1.6
+    # A challenger takes a rate at least this far from those of others.
+    min_gap: float = 0.05
+    # Largest change of a rate that a model may choose.
+    max_change: float = 0.45
+    # Smallest gap to other forks' rates that a model may choose.
+    min_separation: float = 0.12
+    # Orders of the quantiles that clones maximise, in turn, if a model chooses.
+    alphas: tuple[float, ...] = (0.5, 0.9)
+    # A fork's value is the mean over this share of its latest observations.
+    smoothing_share: float = 0.34
+
+
+@dataclass(frozen=True, slots=True)
+class FinalForecastSettings:
+    """When a forecast of the final loss may overrule what the latest values say ("Tuning on the fly")."""
+
+    # Challengers and ranking follow the forecast from this share on: before it, noise is taken for progress.
+    from_share: float = 0.3
+    # The rate of a last fork follows it from this share on.
+    last_fork_from_share: float = 0.45
+    # Share of the draws that must agree to change the rate of a last fork, ...
+    last_fork_agreement: float = 0.7
+    # ... to choose the rate of the one challenger, ...
+    only_clone_agreement: float = 0.85
+    # ... to choose the rate of a clone if several forks keep theirs, ...
+    clone_agreement: float = 0.5
+    # ... and to keep a fork whose value is behind.
+    ranking_agreement: float = 0.95
+    # Gap between candidate rates.
+    rate_step: float = 0.05
+    # Smallest gap between a clone's rate and those of others.
+    min_rate_gap: float = 0.1
+    # A rate counts as stable if a fork has trained at it for this share of the run.
+    min_lifetime_share: float = 0.05
+    # Largest change of a last fork's rate.
+    last_fork_max_change: float = 0.3
+    # A rung for a last fork comes at least this share after the one that left it alone.
+    min_share_between_rungs: float = 0.02
+
+
+HORIZON = HorizonSettings()
+FINAL_FORECAST = FinalForecastSettings()

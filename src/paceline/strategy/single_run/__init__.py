@@ -1,0 +1,10 @@
+"""One run without forks: a range test, a warm-up and a decay, corrected on the way.
+
+`SingleRunController` decides step by step, for `PaceLR`. `SingleRun` does the same in intervals, for `tune(cost=1)`.
+"""
+
+from paceline.strategy.single_run.controller import SingleRunController, WeightAction
+from paceline.strategy.single_run.single_run import SingleRun
+from paceline.strategy.single_run.single_run_settings import SINGLE_RUN
+
+__all__ = ["SINGLE_RUN", "SingleRun", "SingleRunController", "WeightAction"]

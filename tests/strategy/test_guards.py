@@ -1,0 +1,59 @@
+"""Which of the candidate rates may be chosen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from paceline.errors import InputError
+from paceline.strategy import ModelQuantile
+from paceline.strategy.guards import FailureGuard, GuardContext, MaxChange, MinSeparation
+from paceline.strategy.rate_choosers import FittedModels
+from tests.strategy.example_forks import observed_history
+
+RATES = np.array([1e-3, 3e-3, 1e-2, 3e-2, 1e-1])
+CONTEXT = GuardContext(
+    parent_rate=1e-2, parent_value=0.5, other_rates=(1e-2, 1e-1), alpha=0.5, model=None, failures=None
+)
+
+
+def test_a_change_is_limited_on_both_sides_and_the_limit_is_allowed() -> None:
+    assert MaxChange(1.0).allows(RATES, CONTEXT).tolist() == [True] * 5
+    assert MaxChange(0.5).allows(RATES, CONTEXT).tolist() == [False, False, True, True, False]
+    assert MaxChange(0.1).allows(RATES, CONTEXT).tolist() == [False, False, True, False, False]
+
+
+def test_a_rate_keeps_its_distance_from_those_of_other_forks() -> None:
+    assert MinSeparation(0.5).allows(RATES, CONTEXT).tolist() == [True, True, False, False, False]
+    assert MinSeparation(0.12).allows(RATES, CONTEXT).tolist() == [True, True, False, True, False]
+    alone = replace(CONTEXT, other_rates=())
+    assert MinSeparation(0.12).allows(RATES, alone).tolist() == [True, True, False, True, True]
+
+
+@pytest.fixture(scope="module")
+def models() -> FittedModels:
+    """Models of runs of which the one at the highest rate failed."""
+    return ModelQuantile().fit(observed_history([0.001, 0.006, 0.03, 0.2, 1.0], failing=(1.0,)), [0, 200, 1000])
+
+
+def test_a_higher_order_of_the_quantile_allows_more_probable_failures(models: FittedModels) -> None:
+    assert models.model is not None
+    assert models.failures is not None
+    context = replace(CONTEXT, model=models.model, failures=models.failures)
+    rates = np.geomspace(1e-3, 1.0, 50)
+    probability = models.failures.probability(models.model.failure_inputs(CONTEXT.parent_value, rates))
+    assert probability[-1] > probability[0]
+    orders = np.quantile(probability, [0.2, 0.5, 0.8])
+    allowed = [FailureGuard().allows(rates, replace(context, alpha=float(alpha))) for alpha in orders]
+    assert [int(row.sum()) for row in allowed] == [10, 25, 40]
+    assert allowed[1].tolist() == (probability < orders[1]).tolist()
+
+
+def test_nothing_is_excluded_before_anything_has_failed(models: FittedModels) -> None:
+    assert FailureGuard().allows(RATES, CONTEXT).all()
+    assert FailureGuard().allows(RATES, replace(CONTEXT, model=models.model)).all()
+
+
+def test_a_change_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="max_change must be positive, in decades, got 0"):
+        MaxChange(0.0)
