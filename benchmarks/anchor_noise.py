@@ -13,11 +13,11 @@ import torch
 
 from benchmarks._report import machine, mean_and_interval, print_results, result, table
 from paceline import Trace, TraceModel
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 from paceline.traces import Objective, Schedule
 
 
-def error(model: TraceModel, family: DrawnFamily, rng: np.random.Generator) -> float:
+def error(model: TraceModel, family: SyntheticFamily, rng: np.random.Generator) -> float:
     """Root mean square error of the expected increment at (Y, x) in the range of the data, relative."""
     starts, rates = rng.uniform(0.1, 0.9, 200), rng.uniform(0.05, 0.95, 200)
     truth = np.array(
@@ -36,7 +36,7 @@ def error(model: TraceModel, family: DrawnFamily, rng: np.random.Generator) -> f
     return float(np.sqrt(np.mean((expected - truth) ** 2) / np.mean(truth**2)))
 
 
-def runs_of_one_interval(family: DrawnFamily, rng: np.random.Generator, count: int, every: int) -> list[Trace]:
+def runs_of_one_interval(family: SyntheticFamily, rng: np.random.Generator, count: int, every: int) -> list[Trace]:
     """Short runs from everywhere, so that start values are not the ends of noisy intervals."""
     runs = []
     for i in range(count):
@@ -65,7 +65,7 @@ def main() -> None:
         for seed in range(options.families):
             for anchor_noise, found in errors.items():
                 rng = np.random.default_rng([seed, int(1000 * noise)])
-                family = DrawnFamily.of("linear", rng, noise=noise, effect=0.0)
+                family = SyntheticFamily.of("linear", rng, noise=noise, effect=0.0)
                 runs = runs_of_one_interval(family, rng, 100, every=1)
                 model = TraceModel.fit(runs, intervals=[0, 40], anchor_noise=anchor_noise, random_effect=False)
                 found.append(error(model, family, rng))

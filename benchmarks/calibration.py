@@ -19,7 +19,7 @@ from benchmarks._data import search_runs
 from benchmarks._report import machine, mean_and_interval, print_results, result, table
 from paceline import Objective, Trace, TraceModel
 from paceline.model import Forecast
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 
 LEVELS = (0.5, 0.9)
 
@@ -39,7 +39,7 @@ def simulated(link: str, families: int, train: int, test: int, intervals: int) -
     covered: dict[str, list[list[float]]] = {"intervals": [], "traces": []}
     for seed in range(families):
         rng = np.random.default_rng([seed, sum(map(ord, link))])
-        family = DrawnFamily.of(link, rng)
+        family = SyntheticFamily.of(link, rng)
         runs = [family.run(rng.uniform(size=intervals), rng, name=str(i)) for i in range(train + test)]
         model = TraceModel.fit(runs[:train], link=link)
         hits: dict[str, list[list[float]]] = {"intervals": [], "traces": []}

@@ -22,10 +22,10 @@ SIZES = (100, 400, 2_000, 10_000)
 def one(link: str, intervals: int) -> None:
     """Fit once and print seconds, megabytes and observations."""
     from paceline import TraceModel
-    from paceline.problems import DrawnFamily
+    from paceline.problems import SyntheticFamily
 
     rng = np.random.default_rng(0)
-    family = DrawnFamily.of(link, rng)
+    family = SyntheticFamily.of(link, rng)
     warm_up = [family.run(rng.uniform(size=5), rng) for _ in range(2)]
     TraceModel.fit(warm_up, link=link)
     runs = [family.run(rng.uniform(size=10), rng, length=39, every=1) for _ in range(intervals // 10)]

@@ -17,7 +17,7 @@ import torch
 from benchmarks._report import machine, print_results, result, table
 from benchmarks._svgp import Observations, train
 from paceline import Trace, TraceModel
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 
 # (rate of Adam, rate of the natural gradient or None, batch size; 4000 is all observations)
 Setting = tuple[float, float | None, int]
@@ -29,7 +29,7 @@ SETTINGS: dict[str, list[Setting]] = {
 
 def traces(link: str, seed: int = 0) -> list[Trace]:
     rng = np.random.default_rng(seed)
-    family = DrawnFamily.of(link, rng, effect=0.0)
+    family = SyntheticFamily.of(link, rng, effect=0.0)
     return [family.run(rng.uniform(size=10), rng, length=39, every=1, name=str(i)) for i in range(11)]
 
 

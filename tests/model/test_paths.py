@@ -9,13 +9,13 @@ from paceline.model.links import LINKS, link_of
 from paceline.model.paths import ConditionedProcess, Normals, RunState, draw_path
 from paceline.model.posterior import Posterior
 from paceline.model.quantiles import increment_quantile
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 from tests import reference
 
 
 def fitted(link: str = "linear", **settings) -> TraceModel:
     rng = np.random.default_rng(3)
-    family = DrawnFamily.of(link, rng)
+    family = SyntheticFamily.of(link, rng)
     runs = [family.run(rng.uniform(size=5), rng, name=str(i)) for i in range(4)]
     return TraceModel.fit(runs, link=link, **settings)
 

@@ -10,7 +10,7 @@ from paceline import Schedule, Trace, TraceModel
 from paceline.model.kernels import Hyperparameters, covariance, covariance_at
 from paceline.model.paths import ConditionedProcess, Normals
 from paceline.model.posterior import Posterior
-from paceline.problems import DrawnFamily, Quadratic
+from paceline.problems import Quadratic, SyntheticFamily
 from paceline.problems.quadratic import QuadraticTraining
 from paceline.traces import Objective
 
@@ -91,7 +91,7 @@ def test_an_update_keeps_the_summed_rate(model: TraceModel) -> None:
 
 def test_points_known_before_a_split_count_for_each_part(rng: np.random.Generator) -> None:
     """Conditioning before and after `repeated` is conditioning on all points, in this order, part by part."""
-    family = DrawnFamily.of("linear", rng)
+    family = SyntheticFamily.of("linear", rng)
     posterior: Posterior = TraceModel.fit([family.run(rng.uniform(size=5), rng) for _ in range(3)]).posterior
     z, values = torch.from_numpy(rng.uniform(size=(6, 2))), torch.from_numpy(rng.normal(size=6))
     plain = ConditionedProcess(posterior)

@@ -13,7 +13,7 @@ from paceline.model.likelihood import TraceLikelihood
 from paceline.model.paths import ConditionedProcess
 from paceline.model.posterior import Posterior, Projection, Sites, solve_sites
 from paceline.model.task_embedding import on_principal_axes
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 from paceline.traces import Segment
 from tests import reference
 
@@ -24,7 +24,7 @@ AHEAD = Schedule([1e-2, 3e-3, 2e-2, 1e-3, 5e-3], np.arange(6) * 40)
 def runs(task: str, count: int, seed: int = 0, *, shift: float = 0.0, link: str = "linear") -> list[Trace]:
     """Runs of one drawn family; tasks differ by a shift of the level at which they run."""
     rng = np.random.default_rng([seed, ord(task[0])])
-    family = DrawnFamily.of(link, np.random.default_rng(7))
+    family = SyntheticFamily.of(link, np.random.default_rng(7))
     family = replace(family, means=tuple(mean + shift for mean in family.means))
     return [replace(family.run(rng.uniform(size=5), rng, name=f"{task}{seed}-{i}"), task=task) for i in range(count)]
 

@@ -12,7 +12,7 @@ from paceline.errors import InputError
 from paceline.model.paths import Normals
 from paceline.model.preprocess import usable_segments
 from paceline.model.task_posterior import NEAREST, Gaussian, Hull, TaskPosterior, measure_of, moved
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 
 AHEAD = Schedule([1e-2, 3e-3, 2e-2, 1e-3, 5e-3], np.arange(6) * 40)
 SHIFTS = {"a": 0.0, "b": 1.0, "c": 2.0}
@@ -21,7 +21,7 @@ SHIFTS = {"a": 0.0, "b": 1.0, "c": 2.0}
 def runs(task: str, count: int, seed: int = 0, *, shift: float) -> list[Trace]:
     """Runs of one drawn family; tasks differ by a shift of the level at which they run."""
     rng = np.random.default_rng([seed, ord(task[0])])
-    family = DrawnFamily.of("linear", np.random.default_rng(7))
+    family = SyntheticFamily.of("linear", np.random.default_rng(7))
     family = replace(family, means=tuple(mean + shift for mean in family.means))
     return [replace(family.run(rng.uniform(size=5), rng, name=f"{task}{seed}-{i}"), task=task) for i in range(count)]
 

@@ -8,7 +8,7 @@ import torch
 
 from paceline import InputError, Objective, Schedule, Trace, TraceModel
 from paceline.model.links import LINKS, Link
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 from paceline.shapes import Linear
 
 STEPS = np.arange(0, 201, 10)
@@ -23,7 +23,7 @@ def decay(rate: float, *, scale: float = 1.0, noise: float = 0.0, seed: int = 0,
 
 def family(link: str, count: int, seed: int = 0, intervals: int = 5) -> list[Trace]:
     rng = np.random.default_rng(seed)
-    drawn = DrawnFamily.of(link, rng)
+    drawn = SyntheticFamily.of(link, rng)
     return [drawn.run(rng.uniform(size=intervals), rng, name=str(i)) for i in range(count)]
 
 
@@ -309,7 +309,7 @@ def test_failed_runs_teach_what_they_can() -> None:
 @pytest.mark.parametrize("each", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_thousands_of_intervals(each: int) -> None:
     rng = np.random.default_rng(0)
-    drawn = DrawnFamily.of("linear", rng)
+    drawn = SyntheticFamily.of("linear", rng)
     runs = [drawn.run(rng.uniform(size=each), rng, length=4, every=1, name=str(i), start=-20.0) for i in range(10)]
     model = TraceModel.fit(runs)
     assert len(model.segments) == 10 * each

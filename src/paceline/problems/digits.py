@@ -1,8 +1,8 @@
 """A real problem that needs no download: a small network on scikit-learn's handwritten digits, trained with Adam.
 
-Training images are shifted by up to a pixel at random, so that the network cannot learn them by heart: otherwise the
-validation loss says more about when it began to overfit than about the learning rate. Validation images are seen under
-all nine shifts, which halves the difference between seeds.
+Training images are shifted by up to a pixel at random, so that the network cannot learn them by heart. Without the
+shifts the validation loss depends more on when the network begins to overfit than on the learning rate. Validation
+images are evaluated under all nine shifts, which halves the difference between seeds.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from paceline import Objective, Trace
-from paceline.problems import DrawnFamily
+from paceline.problems import SyntheticFamily
 from paceline.settings import FamilySettings, InfillBudget, SearchBudget
 from paceline.strategy import Goal
 from paceline.strategy.multitask import Family, Space
@@ -20,7 +20,7 @@ INFILL = InfillBudget(candidates=16, starts=1, gradient_steps=2, rough_draws=4, 
 
 def drawn_runs(count: int, link: str = "linear", tasks: tuple[str, ...] = TASKS) -> list[Trace]:
     """So many runs of each task."""
-    family, runs = DrawnFamily.of(link, np.random.default_rng(7)), list[Trace]()
+    family, runs = SyntheticFamily.of(link, np.random.default_rng(7)), list[Trace]()
     for m, task in enumerate(tasks):
         own = replace(family, means=tuple(mean + 0.3 * m for mean in family.means))
         for i in range(count):

@@ -1,4 +1,4 @@
-"""Traces drawn from the model itself: the latent functions, the noise and the random effect are known.
+"""Synthetic runs, drawn from the model itself. The latent functions, the noise and the random effect are known.
 
 The latent functions are draws of a Gaussian process with the model's own kernel, by random Fourier features: a
 Matern-5/2 kernel in one input is the mean of cos(w (a - b)) over w from a Student t law with five degrees of freedom.
@@ -15,14 +15,14 @@ from paceline.traces import LearningRateRange, Objective, Schedule, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DrawnFamily:
-    """Runs of one task whose increments follow drawn latent functions of (Y, x).
+class SyntheticFamily:
+    """Runs of one task. Their increments follow latent functions of (Y, x) that are drawn once.
 
     Args:
         link: eta.
-        frequencies: of the Fourier features of each latent function, over (Y, x).
-        phases: of these features.
-        weights: of these features.
+        frequencies: frequencies of the Fourier features of each latent function, over (Y, x).
+        phases: phases of these features.
+        weights: weights of these features.
         means: constant means of the latent functions.
         noise: standard deviation of one observation.
         effect: standard deviation of each interval's random effect on the latent values.
@@ -49,7 +49,7 @@ class DrawnFamily:
         noise: float = 0.01,
         effect: float = 0.15,
         features: int = 500,
-    ) -> "DrawnFamily":
+    ) -> "SyntheticFamily":
         """Draw the latent functions: deviation `scale` around means that bring a run to about 1 in ten intervals."""
         eta = link_of(link)
         frequencies = rng.standard_t(5, size=(eta.latents, features, 2)) / lengthscale
