@@ -21,7 +21,7 @@ QUADRATICS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedForm(FinalForecast):
-    """Expected final losses, known."""
+    """The expected final losses themselves."""
 
     problem: Quadratic
 
@@ -35,7 +35,7 @@ class ClosedForm(FinalForecast):
 
 @dataclass(frozen=True, slots=True)
 class Oracle(Dynamic):
-    """A strategy that is told how every fork will end."""
+    """A strategy that knows how every fork will end."""
 
     problem: Quadratic = QUADRATICS["quadratic 1"]
 
@@ -45,6 +45,8 @@ class Oracle(Dynamic):
 
 
 def oracle(name: str, cost: float) -> Oracle:
-    """The strategy at a cost, told how forks will end on one of the quadratics."""
-    told = Dynamic.horizon(cost=cost, judge_by="final")
-    return Oracle(**{field: getattr(told, field) for field in told.__dataclass_fields__}, problem=QUADRATICS[name])
+    """The strategy at a cost that knows how forks will end on one of the quadratics."""
+    strategy = Dynamic.horizon(cost=cost, judge_by="final")
+    return Oracle(
+        **{field: getattr(strategy, field) for field in strategy.__dataclass_fields__}, problem=QUADRATICS[name]
+    )

@@ -10,6 +10,7 @@ networks; 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five r
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from benchmarks.peers import AutoLRS, PopulationBasedBandits, PopulationBasedTra
 from paceline import tune
 from paceline.errors import TrainingError
 from paceline.strategy import Dynamic, FixedFactor, FixedSchedules, ModelQuantile, Strategy
-from paceline.study import Failed, Observed
-from paceline.tuner.result import Result
+from paceline.study import Event, Report
+from paceline.tuner import Result
 from paceline.views.figures import write_figure
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
@@ -74,18 +75,19 @@ def run(key: Key) -> dict[str, Any]:
 
 def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
     """Tune a problem; final values of the fork that won, and the steps that all forks took."""
-    taken = list[int]()
-
-    def count(event: object) -> None:
-        if isinstance(event, Observed | Failed):
-            taken.append((event.stop if isinstance(event, Observed) else event.step) - event.start)
-
+    steps = list[int]()
     try:
-        found = tuned(PROBLEMS[name], strategy, seed, count)
+        found = tuned(PROBLEMS[name], strategy, seed, partial(count_steps, steps))
         last = next(fork.last_values for fork in found.history.forks if fork.id == found.fork)
     except TrainingError as error:
         last = {"raw": None, "averaged": None, "failure": str(error)}
-    return {**last, "cost": sum(taken) / PROBLEMS[name].steps}
+    return {**last, "cost": sum(steps) / PROBLEMS[name].steps}
+
+
+def count_steps(steps: list[int], event: Event) -> None:
+    """Add the steps of an interval to the list when it is reported on."""
+    if isinstance(event, Report):
+        steps.append(event.stop - event.start)
 
 
 def tuned(problem: Problem, strategy: Strategy, seed: int, on_event: Callable[[Any], None] = lambda _: None) -> Result:
@@ -233,10 +235,10 @@ def main() -> None:
             result(f"horizon_{cost:g}_{of}_networks", networks)
     for method in ("greedy", *PEERS):
         result(f"{method.replace(' ', '_').replace(',', '')}_all", means(rows, method)[0])
-    draw(rows)
     hours = sum(row["seconds"] for row in rows.values()) / 3600
     print(f"\n{len(rows)} runs, {hours:.2f} core hours")
     print_results()
+    draw(rows)
 
 
 if __name__ == "__main__":

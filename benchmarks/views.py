@@ -25,7 +25,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks._journals import SHAPES, write_study
 from benchmarks._report import machine, print_results, result, table
-from paceline.study.events import Observed
+from paceline.study import Report
 from paceline.study.journal import read_line, write_line
 
 LENGTHS, NEWS, WAIT = (1_000, 10_000, 100_000), 5, 120_000
@@ -80,10 +80,10 @@ def news(page: Page, folder: Path) -> list[float]:
     path, waits = folder / "journal.jsonl", list[float]()
     lines = path.read_bytes().splitlines(keepends=True)
     count = len(lines)
-    last = next(e for n in range(count - 1, 0, -1) if isinstance(e := read_line(path, n, lines[n]), Observed))
+    last = next(e for n in range(count - 1, 0, -1) if isinstance(e := read_line(path, n, lines[n]), Report))
     del lines
     for number in range(count, count + NEWS):
-        again = Observed(last.fork, last.start, last.stop, last.steps, last.values)
+        again = Report(last.fork, last.start, last.stop, last.steps, last.values)
         with path.open("ab") as file:
             file.write(write_line(number, again))
             file.flush()

@@ -5,18 +5,19 @@ Each of the first two functions is the whole of the user's code for a method, an
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import optuna
 
 from benchmarks._problems import Problem
+from benchmarks.horizon import count_steps
 from paceline import tune
 from paceline.errors import TrainingError
 from paceline.shapes import WarmupStableDecay, shape_of
-from paceline.study import Failed, Observed
 from paceline.traces import Schedule
-from paceline.tuner.result import Result
+from paceline.tuner import Result
 
 SHAPES = ("constant", "linear", "cosine", "exponential", "one_cycle", "warmup_stable_decay")
 RUNGS = 27  # a trial may be pruned from T / 27 on: four brackets
@@ -68,20 +69,15 @@ def with_optuna(problem: Problem, seed: int, cost: float, rungs: int = RUNGS, st
 
 def run_horizon(problem: Problem, seed: int, cost: float) -> dict[str, Any]:
     """The final raw loss of the fork that won, and the steps that all forks took."""
-    taken = list[int]()
-
-    def count(event: object) -> None:
-        if isinstance(event, Observed | Failed):
-            taken.append((event.stop if isinstance(event, Observed) else event.step) - event.start)
-
+    steps = list[int]()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            found = horizon(problem, seed, cost, count)
-            raw = next(fork.last_values["raw"] for fork in found.history.forks if fork.id == found.fork)
+            result = horizon(problem, seed, cost, partial(count_steps, steps))
+            raw = next(fork.last_values["raw"] for fork in result.history.forks if fork.id == result.fork)
         except TrainingError:
             raw = None
-    return {"raw": raw, "cost": sum(taken) / problem.steps}
+    return {"raw": raw, "cost": sum(steps) / problem.steps}
 
 
 def run_optuna(problem: Problem, seed: int, cost: float, **options: int) -> dict[str, Any]:
