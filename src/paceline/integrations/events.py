@@ -14,8 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
-from paceline.study import Decided, Dropped, Event, Finished, Report, Study, StudyState
-from paceline.study.wording import describe, describe_all, describe_failure
+from paceline.study import (
+    Decided,
+    Dropped,
+    Event,
+    Finished,
+    Report,
+    Study,
+    StudyState,
+    describe,
+    describe_all,
+    describe_failure,
+)
 
 OnEvent = Callable[[Event], None]
 

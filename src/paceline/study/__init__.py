@@ -1,18 +1,20 @@
 """What happened: a study folder with an append-only journal, and what its events add up to."""
 
-from paceline.study.answers import BestRun, TaskAnswer
+from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
 from paceline.study.checkpoints import Checkpoints
-from paceline.study.events import Created, Decided, Dropped, Event, Finished, Interval, Report, Values
+from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Finished, Interval, Report, Values
 from paceline.study.folders import studies_below
 from paceline.study.fork_traces import ForkTraces, column
-from paceline.study.journal import Journal, read_journal
+from paceline.study.journal import Journal, read_journal, read_line
 from paceline.study.known import digest, read_known, with_parents, write_known
 from paceline.study.reasons import Failure, Reason, as_failure, as_reason, because
 from paceline.study.settings import read_settings, write_settings
 from paceline.study.state import DecisionState, ForkState, Head, StudyState
 from paceline.study.study import Study
+from paceline.study.wording import describe, describe_all, describe_failure, format_number
 
 __all__ = [
+    "EVENTS",
     "BestRun",
     "Checkpoints",
     "Created",
@@ -33,13 +35,21 @@ __all__ = [
     "StudyState",
     "TaskAnswer",
     "Values",
+    "answers_in",
     "as_failure",
     "as_reason",
     "because",
+    "best_in",
     "column",
+    "describe",
+    "describe_all",
+    "describe_failure",
     "digest",
+    "embedding_in",
+    "format_number",
     "read_journal",
     "read_known",
+    "read_line",
     "read_settings",
     "studies_below",
     "with_parents",

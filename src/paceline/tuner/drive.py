@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Factories, Runner, make_runner
 from paceline.strategy import Strategy
-from paceline.study import Checkpoints, Event, Interval
-from paceline.study.wording import describe_failure
+from paceline.study import Checkpoints, Event, Interval, describe_failure
 from paceline.traces import LearningRateRange, Objective
 from paceline.training import Training, load_checkpoint
 from paceline.tuner.loop import Tuner

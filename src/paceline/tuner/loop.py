@@ -25,12 +25,12 @@ from paceline.study import (
     StudyState,
     as_failure,
     as_reason,
+    describe,
     digest,
     read_settings,
     write_known,
     write_settings,
 )
-from paceline.study.wording import describe
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
 from paceline.tuner.reports import Columns, Values, checked, unsound_value

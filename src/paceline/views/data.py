@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from paceline.study import BestRun, Failure, Finished, Interval, Reason, TaskAnswer
-from paceline.study.wording import describe, describe_failure
+from paceline.study import BestRun, Failure, Finished, Interval, Reason, TaskAnswer, describe, describe_failure
 from paceline.traces import Schedule
 
 State = Literal["running", "leading", "dropped", "failed", "ended", "won"]

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from paceline.study import Interval, Reason, Report, StudyState, column
-from paceline.study.wording import describe, describe_failure
+from paceline.study import Interval, Reason, Report, StudyState, column, describe, describe_failure
 from paceline.views.data import Band
 from paceline.views.format import format_band, format_number
 from paceline.views.study_view import forecasts_by_fork

@@ -8,8 +8,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from paceline.study import Decided, Event, Report
-from paceline.study.wording import describe, describe_all, describe_failure
+from paceline.study import Decided, Event, Report, describe, describe_all, describe_failure
 from paceline.traces import Schedule
 from paceline.views.data import StudyView
 from paceline.views.format import format_number, format_progress, format_range

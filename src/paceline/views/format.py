@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paceline.study.wording import format_number
+from paceline.study import format_number
 from paceline.traces import Schedule
 from paceline.views.data import Band, StudyView
 

@@ -10,8 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paceline.study import Event, StudyState
-from paceline.study.wording import describe_all
+from paceline.study import Event, StudyState, describe_all
 from paceline.views.data import StudyView
 from paceline.views.format import format_progress
 from paceline.views.study_view import study_view

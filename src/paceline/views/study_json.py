@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from paceline.study.wording import describe
+from paceline.study import describe
 from paceline.views.data import DecisionView, ForkView, StudyView
 
 

@@ -8,8 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from paceline.study import DecisionState, Event, Finished, ForkState, Report, StudyState
-from paceline.study.answers import answers_in, best_in, embedding_in
+from paceline.study import (
+    DecisionState,
+    Event,
+    Finished,
+    ForkState,
+    Report,
+    StudyState,
+    answers_in,
+    best_in,
+    embedding_in,
+)
 from paceline.views.data import Band, CostPoint, DecisionView, ForkView, State, StudyView
 
 BY_FORK = ("ranking", "best", "forecast", "candidates", "p_fail")  # details with a row for each fork

@@ -7,8 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from paceline.study import Checkpoints, Decided, Dropped, Event, Report
-from paceline.study.wording import describe, describe_all, describe_failure
+from paceline.study import Checkpoints, Decided, Dropped, Event, Report, describe, describe_all, describe_failure
 from paceline.views.data import ForkView, StudyView
 from paceline.views.family import describe_family, family_result, run_lines
 from paceline.views.format import (

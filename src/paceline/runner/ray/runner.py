@@ -17,8 +17,7 @@ from paceline.runner.ray.pool import WorkerPool
 from paceline.runner.ray.state_store import StateStore
 from paceline.runner.ray.step_times import StepTimes
 from paceline.runner.ray.storage import Storage, check_url, study_storage
-from paceline.study import Interval, Report
-from paceline.study.wording import describe_failure
+from paceline.study import Interval, Report, describe_failure
 
 
 @dataclass(frozen=True)

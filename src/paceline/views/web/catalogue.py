@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.study.folders import studies_below
+from paceline.study import studies_below
 from paceline.views.web.study_reader import StudyReader
 
 MOST_HELD = 12_000  # events in memory, of all studies; those looked at longest ago are read again when wanted

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
-from paceline.study import Head
-from paceline.study.events import EVENTS
+from paceline.study import EVENTS, Head
 
 CHUNK = 1 << 16
 KINDS = {*EVENTS, "cloned"}  # the last is of format 1

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, overload
 
 from paceline.errors import JournalError
-from paceline.study import Decided, Event, StudyState
-from paceline.study.journal import read_line
+from paceline.study import Decided, Event, StudyState, read_line
 from paceline.views.data import StudyView
 from paceline.views.decision_text import DecisionText, decision_text
 from paceline.views.study_view import Selection, study_view
