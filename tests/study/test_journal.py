@@ -25,9 +25,9 @@ from paceline.study import (
     Report,
     Study,
     because,
+    load_known_runs,
     read_journal,
-    read_known,
-    write_known,
+    save_known_runs,
     write_settings,
 )
 from paceline.study.events import to_json
@@ -88,9 +88,9 @@ def test_the_golden_journal_of_a_family_is_read(tmp_path: Path) -> None:
     assert set(study.embedding) == {"calm", "log", "wild"}
     assert [trace.task for trace in study.traces()] == [study.tasks[interval.task] for interval in study.intervals]
     shutil.copy(FAMILY.parent / "known-1.jsonl", tmp_path / "known.jsonl")
-    runs = read_known(tmp_path, study.settings["known"]["digest"])
+    runs = load_known_runs(tmp_path, study.settings["known"]["digest"])
     assert [run.parent for run in runs] == [None, runs[0]]
-    write_known(tmp_path, runs)
+    save_known_runs(tmp_path, runs)
     assert (tmp_path / "known.jsonl").read_bytes() == (FAMILY.parent / "known-1.jsonl").read_bytes()
 
 

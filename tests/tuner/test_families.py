@@ -13,7 +13,7 @@ from paceline.errors import InputError, JournalError
 from paceline.shapes import Linear
 from paceline.strategy.multitask import Space
 from paceline.strategy.multitask.preprocess_runs import preprocess_runs
-from paceline.study import digest, read_known, write_known
+from paceline.study import digest_of_runs, load_known_runs, save_known_runs
 from paceline.traces import LearningRateRange
 from paceline.tuner import load_family, read_known_runs
 from tests.quick_families import BOUNDS, NOISES, QUICK, STEPS, TASKS, facts, quadratic, tune_quickly
@@ -99,9 +99,9 @@ def test_traces_of_any_origin_can_be_known(tmp_path: Path) -> None:
     runs = read_known_runs({"log": [child, traces[1]]})
     assert [run.task for run in runs] == ["log"] * 3
     assert runs[1].parent is runs[0]
-    write_known(tmp_path, runs)
-    assert digest(read_known(tmp_path)) == digest(runs)
-    assert read_known(tmp_path / "elsewhere") == []
+    save_known_runs(tmp_path, runs)
+    assert digest_of_runs(load_known_runs(tmp_path)) == digest_of_runs(runs)
+    assert load_known_runs(tmp_path / "elsewhere") == []
     study = tune_quickly(known={"log": traces}, initial=0, budget=1)
     assert study.answers
     with pytest.raises(InputError, match=r"known\['log'\]: expected runs with mode 'max', got 'min'"):

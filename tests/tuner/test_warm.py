@@ -10,7 +10,7 @@ import pytest
 from paceline import Study, tune_tasks, warm_start
 from paceline.errors import InputError
 from paceline.runner import Streams
-from paceline.study import Created, Decided, Interval, Report, read_journal, read_known
+from paceline.study import Created, Decided, Interval, Report, load_known_runs, read_journal
 from paceline.training import load_checkpoint
 from paceline.tuner import Result
 from tests.quick_families import BOUNDS, QUICK, QUICK_NEW_TASK, STEPS, quadratic
@@ -58,7 +58,7 @@ def test_a_new_task_is_one_run_to_the_end(whole: Path, family: Path) -> None:
     assert settings["strategy"] == "new task"
     assert settings["family"]["tasks"] == ["calm", "wild"]
     assert settings["probe"] == 1  # five steps, rounded up to an interval
-    assert len(read_known(whole)) == study.settings["known"]["runs"] == len(Study.open(family).intervals) == 2
+    assert len(load_known_runs(whole)) == study.settings["known"]["runs"] == len(Study.open(family).intervals) == 2
 
 
 def test_every_decision_says_where_the_task_lies(whole: Path) -> None:

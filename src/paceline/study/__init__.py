@@ -6,7 +6,7 @@ from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Fini
 from paceline.study.folders import studies_below
 from paceline.study.fork_traces import ForkTraces, column
 from paceline.study.journal import Journal, read_journal, read_line
-from paceline.study.known import digest, read_known, with_parents, write_known
+from paceline.study.known_runs import digest_of_runs, load_known_runs, save_known_runs, with_parents
 from paceline.study.reasons import Failure, Reason, as_failure, as_reason, because
 from paceline.study.settings import read_settings, write_settings
 from paceline.study.state import DecisionState, ForkState, Head, StudyState
@@ -44,15 +44,15 @@ __all__ = [
     "describe",
     "describe_all",
     "describe_failure",
-    "digest",
+    "digest_of_runs",
     "embedding_in",
     "format_number",
+    "load_known_runs",
     "read_journal",
-    "read_known",
     "read_line",
     "read_settings",
+    "save_known_runs",
     "studies_below",
     "with_parents",
-    "write_known",
     "write_settings",
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.errors import InputError
 from paceline.strategy import Family, Goal, MultiTask
-from paceline.study import Study, digest, read_known, with_parents
+from paceline.study import Study, digest_of_runs, load_known_runs, with_parents
 from paceline.traces import LearningRateRange, Mode, Objective, Trace, Weights
 
 RunSource = str | Path | Study | Sequence[Trace]
@@ -65,7 +65,7 @@ def read_known_runs(known: KnownRuns, *, weights: Weights = "raw", mode: Mode = 
 def known_sources(known: KnownRuns) -> dict[str, str]:
     """Where known runs come from, in words that stay the same when a study is continued."""
     return {
-        name: f"{len(source)} traces, {digest(list(source))}"
+        name: f"{len(source)} traces, {digest_of_runs(list(source))}"
         if not isinstance(source, str | Path | Study)
         else str(source.path if isinstance(source, Study) else source)
         for name, source in known.items()
@@ -95,4 +95,4 @@ def _read_source(name: str, source: RunSource, weights: Weights, mode: Mode) -> 
 def _copied_runs(study: Study) -> list[Trace]:
     """The known runs that a family study was begun with, from its own copy."""
     known = study.settings.get("known")
-    return [] if known is None else read_known(study.path, known["digest"])
+    return [] if known is None else load_known_runs(study.path, known["digest"])

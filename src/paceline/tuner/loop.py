@@ -26,9 +26,9 @@ from paceline.study import (
     as_failure,
     as_reason,
     describe,
-    digest,
+    digest_of_runs,
     read_settings,
-    write_known,
+    save_known_runs,
     write_settings,
 )
 from paceline.traces import LearningRateRange, Objective, Trace
@@ -264,7 +264,7 @@ class Tuner:
                 self._check_settings(folder, first.settings)
             if not (folder / "study.json").exists():
                 if self._known:
-                    write_known(folder, self._known)
+                    save_known_runs(folder, self._known)
                 write_settings(folder, self._settings(), self.goal.seed)
         except Exception:
             journal.close()
@@ -287,7 +287,7 @@ class Tuner:
         goal, known = self.goal, self._known
         return {
             **({"tasks": list(goal.tasks)} if goal.tasks else {}),
-            **({"known": {"runs": len(known), "digest": digest(known)}} if known else {}),
+            **({"known": {"runs": len(known), "digest": digest_of_runs(known)}} if known else {}),
             "lr": [goal.lr_range.low, goal.lr_range.high],
             "steps": goal.steps,
             "mode": goal.objective.mode,

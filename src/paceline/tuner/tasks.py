@@ -10,7 +10,7 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, show_settings, with_changes
 from paceline.strategy import MultiTask
-from paceline.study import Checkpoints, Event, Study, read_known, read_settings
+from paceline.study import Checkpoints, Event, Study, load_known_runs, read_settings
 from paceline.traces import LearningRateRange, Objective
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, no_winner, run_study
@@ -92,7 +92,7 @@ def with_known_runs(strategy: MultiTask, known: KnownRuns, folder: Path, objecti
         return strategy
     copy = read_settings(folder)["settings"].get("known") if (folder / "study.json").exists() else None
     runs = (
-        read_known(folder, copy["digest"])
+        load_known_runs(folder, copy["digest"])
         if copy
         else read_known_runs(known, weights=strategy.settings.judged_weights, mode=objective.mode)
     )

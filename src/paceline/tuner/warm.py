@@ -10,7 +10,7 @@ from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
 from paceline.strategy import Family, Goal, NewTask
-from paceline.study import Event, Study, read_known, read_settings
+from paceline.study import Event, Study, load_known_runs, read_settings
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, keep_winner, run_study
@@ -82,7 +82,7 @@ def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
         tasks=tuple(family["tasks"]),
     )
     shared = {name: family[name] for name in ("intervals", "dims", "link", "order", "summed_rate")}
-    runs = read_known(folder, settings["known"]["digest"])
+    runs = load_known_runs(folder, settings["known"]["digest"])
     return Family(goal, FamilySettings(base=shape_from_json(family["base"]), **shared)), runs
 
 

@@ -1,6 +1,6 @@
-"""known.jsonl: runs of other studies that a family was begun with, copied so that the study needs nothing but itself.
+"""known.jsonl: runs of other studies that a study starts with, copied into it, so that it depends on no other folder.
 
-One trace a line, a clone after the run it was cloned from, whose line it names as `parent`.
+Each line is a trace. A clone comes after the run it was cloned from, and names that run's line as `parent`.
 """
 
 import hashlib
@@ -19,47 +19,52 @@ FILE = "known.jsonl"
 
 
 def with_parents(traces: Sequence[Trace]) -> list[Trace]:
-    """The traces, each after those it was cloned from, which are added where they are missing."""
-    found: dict[int, Trace] = {}
+    """The traces and all their ancestors, each after the one it was cloned from."""
+    ordered: dict[int, Trace] = {}
     for trace in traces:
         line = [trace]
         while line[-1].parent is not None:
             line.append(line[-1].parent)
-        for each in reversed(line):
-            found.setdefault(id(each), each)
-    return list(found.values())
+        for ancestor in reversed(line):
+            ordered.setdefault(id(ancestor), ancestor)
+    return list(ordered.values())
 
 
 def to_lines(traces: Sequence[Trace]) -> bytes:
-    """The file's content."""
+    """The content of the file."""
     whole = with_parents(traces)
     numbers = {id(trace): i for i, trace in enumerate(whole)}
     return b"".join(json.dumps(_plain(trace, numbers), allow_nan=False).encode() + b"\n" for trace in whole)
 
 
-def digest(traces: Sequence[Trace]) -> str:
-    """What tells these runs from others."""
+def digest_of_runs(traces: Sequence[Trace]) -> str:
+    """A short hash that identifies the runs."""
     return hashlib.sha256(to_lines(traces)).hexdigest()[:16]
 
 
-def write_known(folder: Path, traces: Sequence[Trace]) -> None:
-    """Copy the runs into a study."""
+def save_known_runs(folder: Path, traces: Sequence[Trace]) -> None:
+    """Copy the runs into a study folder."""
     write_whole(folder / FILE, lambda file: file.write(to_lines(traces)))
 
 
-def read_known(folder: Path, expected: str | None = None) -> list[Trace]:
-    """The runs that were copied into a study, none where there are none; `expected` is their digest."""
-    path, found = folder / FILE, list[Trace]()
+def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:
+    """The runs that were copied into a study folder, an empty list if there are none.
+
+    Args:
+        folder: the study folder.
+        expected: the digest that they must have.
+    """
+    path, traces = folder / FILE, list[Trace]()
     if not path.exists() and expected is None:
         return []
     try:
         for line in path.read_text().splitlines():
-            found.append(_trace(json.loads(line), found))
+            traces.append(_trace(json.loads(line), traces))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was removed or damaged, restore it") from error
-    if expected is not None and digest(found) != expected:
+    if expected is not None and digest_of_runs(traces) != expected:
         raise JournalError(f"{path} is not what the study was begun with: it was edited, restore it")
-    return found
+    return traces
 
 
 def _plain(trace: Trace, numbers: dict[int, int]) -> dict[str, Any]:
