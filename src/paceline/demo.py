@@ -1,7 +1,7 @@
-"""The main job on a real small problem: tune a network on handwritten digits, then fixed schedules at the same budget.
+"""The demo: tune a small network on handwritten digits, then try fixed schedules at the same budget.
 
-Everything runs through the same loop, with the same bounds and seed. The fixed schedules get as many whole runs as the
-budget holds, rounded up, at peaks on a grid; the best of each is kept. What comes out is printed as it is.
+All of them use the same loop, bounds and seed. Each kind of fixed schedule gets as many whole runs as the budget pays
+for, rounded up, at peaks on a grid, and its best run counts. The outcome is printed as it is.
 """
 
 import shutil
@@ -33,27 +33,28 @@ from paceline.views.text import make_console
 
 FOLDER, TUNED, BOUNDS, COST = Path("runs") / "demo", "paceline", (1e-4, 1e-1), 2.3
 FIXED = {"constant": Constant(), "cosine": Cosine(), "one-cycle": OneCycle()}
+WEIGHTS = ("raw", "averaged")
 
 
-class Tried(NamedTuple):
-    """One way to set the rate, and what came of it; seconds by what they were spent on, and in all."""
+class DemoStudy(NamedTuple):
+    """A study of the demo: what it found, and the seconds that it took, by purpose and in all."""
 
     name: str
     view: StudyView
-    spent: dict[str, float]
+    seconds_by_purpose: dict[str, float]
     seconds: float
 
     @property
-    def ends(self) -> dict[str, float]:
-        """Final values: of the winner where runs were forked, else of the best run by these weights."""
+    def final_values(self) -> dict[str, float]:
+        """Final values by weights: of the winner of a tuned run, or of the best of several whole runs."""
         if self.name == TUNED and self.view.best is not None:
             return self.view.best.last_values
         runs = [fork.last_values for fork in self.view.forks if fork.state in ("won", "ended")]
-        return {of: min(last[of] for last in runs) for of in ("raw", "averaged")}
+        return {weights: min(values[weights] for values in runs) for weights in WEIGHTS}
 
 
-def demonstrate(*, steps: int, seed: int) -> None:
-    """Run the demo and print what came of it."""
+def run_demo(*, steps: int, seed: int) -> None:
+    """Run the demo and print the outcome."""
     console = make_console()
     for name in (TUNED, *FIXED):
         shutil.rmtree(FOLDER / name, ignore_errors=True)
@@ -62,15 +63,17 @@ def demonstrate(*, steps: int, seed: int) -> None:
     console.print(f"A network on scikit-learn's digits, {steps:,} updates of Adam a run, validation loss, seed {seed}.")
     with _one_thread():
         console.print(f"1. One run tuned on the fly between {BOUNDS[0]} and {BOUNDS[1]}: {format_cost(total, steps)}")
-        tuned = _tried(console, TUNED, strategy, steps, seed)
+        tuned = _run_study(console, TUNED, strategy, steps, seed)
         console.print(f"2. Fixed schedules at that budget, rounded up: {runs} runs each, peaks on a grid, best kept")
-        fixed = [_tried(console, name, FixedSchedules((base,), runs=runs), steps, seed) for name, base in FIXED.items()]
-    console.print("", _table([tuned, *fixed]), "", *_in_words(tuned, fixed), *_files(tuned, fixed), sep="\n")
+        fixed = [
+            _run_study(console, name, FixedSchedules((shape,), runs=runs), steps, seed) for name, shape in FIXED.items()
+        ]
+    console.print("", _table([tuned, *fixed]), "", *_summary(tuned, fixed), *_files(tuned, fixed), sep="\n")
 
 
 @contextmanager
 def _one_thread() -> Generator[None]:
-    """One thread, since network and model are too small to share out; all that is loaded once is loaded before."""
+    """Use one thread, since network and model are too small to share. Slow imports are done before the clock starts."""
     digits_training()
     import_module("scipy.optimize")
     before = torch.get_num_threads()
@@ -82,10 +85,10 @@ def _one_thread() -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: int) -> Tried:
-    """Run a strategy with a view of it."""
-    began = time.perf_counter()
-    with progress_display(console, title=name) as view:
+def _run_study(console: Console, name: str, strategy: Strategy, steps: int, seed: int) -> DemoStudy:
+    """Run a strategy and show its progress."""
+    start = time.perf_counter()
+    with progress_display(console, title=name) as display:
         result = tune(
             partial(digits_training, seed),
             steps=steps,
@@ -93,38 +96,40 @@ def _tried(console: Console, name: str, strategy: Strategy, steps: int, seed: in
             strategy=strategy,
             study=FOLDER / name,
             seed=seed,
-            on_event=view.on_event,
-            on_step=view.on_step,
+            on_event=display.on_event,
+            on_step=display.on_step,
         )
-    seconds = time.perf_counter() - began
-    return Tried(name, study_view(Study.open(FOLDER / name).events), result.seconds, seconds)
+    seconds = time.perf_counter() - start
+    return DemoStudy(name, study_view(Study.open(FOLDER / name).events), result.seconds, seconds)
 
 
-def _table(tried: list[Tried]) -> Table:
+def _table(studies: list[DemoStudy]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("final validation loss")
     for name in ("raw weights", "averaged weights", "total steps", "seconds"):
         table.add_column(name, justify="right")
-    for one in tried:
-        ends = [format_number(one.ends[of]) for of in ("raw", "averaged")]
-        style = "bold" if one.name == TUNED else ""
-        table.add_row(one.name, *ends, f"{one.view.done_steps:,}", f"{one.seconds:.1f}", style=style)
+    for study in studies:
+        values = [format_number(study.final_values[weights]) for weights in WEIGHTS]
+        style = "bold" if study.name == TUNED else ""
+        table.add_row(study.name, *values, f"{study.view.done_steps:,}", f"{study.seconds:.1f}", style=style)
     return table
 
 
-def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
-    """Who won, and what the tuner itself took."""
-    lines = [f"what it found: {format_schedule(tuned.view.best.schedule)}"] if tuned.view.best is not None else []
-    for of in ("raw", "averaged"):
-        best = min(fixed, key=lambda one: one.ends[of])
-        change = tuned.ends[of] / best.ends[of] - 1
+def _summary(tuned: DemoStudy, fixed: list[DemoStudy]) -> list[str]:
+    """Which one ended best, and how long the tuner itself took."""
+    lines = [f"schedule found: {format_schedule(tuned.view.best.schedule)}"] if tuned.view.best is not None else []
+    for weights in WEIGHTS:
+        best = min(fixed, key=lambda study: study.final_values[weights])
+        change = tuned.final_values[weights] / best.final_values[weights] - 1
         side = "below" if change < 0 else "above"
-        words = f"{of} weights: {TUNED} ended {abs(change):.0%} {side} the best fixed schedule, {best.name}"
-        lines.append(words.replace("%", " %"))
-    own = {name: seconds for name, seconds in tuned.spent.items() if name != "training"}
+        line = f"{weights} weights: {TUNED} ended {abs(change):.0%} {side} the best fixed schedule, {best.name}"
+        lines.append(line.replace("%", " %"))
+    own = {purpose: seconds for purpose, seconds in tuned.seconds_by_purpose.items() if purpose != "training"}
     decisions = len(tuned.view.decisions)
-    parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in own.items())
-    lines.append("One seed of a small problem, judged on 450 images: other seeds can turn out otherwise (--seed 1).")
+    parts = ", ".join(f"{purpose} {seconds:.2f} s" for purpose, seconds in own.items())
+    lines.append(
+        "This is one seed of a small problem with 450 validation images. Others can end differently (--seed 1)."
+    )
     lines.append(
         f"The tuner's own time: {parts}: {sum(own.values()) / tuned.seconds:.1%} of its run, "
         f"{1000 * own['decide'] / decisions:.0f} ms a decision ({decisions} decisions)".replace("%", " %")
@@ -132,7 +137,7 @@ def _in_words(tuned: Tried, fixed: list[Tried]) -> list[str]:
     return lines
 
 
-def _files(tuned: Tried, fixed: list[Tried]) -> list[str]:
+def _files(tuned: DemoStudy, fixed: list[DemoStudy]) -> list[str]:
     """Draw the figure if plotly is installed, and name the files to open."""
     lines = [f"study: {FOLDER / TUNED} (paceline show {FOLDER / TUNED})"]
     if find_spec("plotly") is None:
@@ -140,5 +145,5 @@ def _files(tuned: Tried, fixed: list[Tried]) -> list[str]:
     from paceline.views import comparison, write_figure
 
     path = FOLDER / "tuned_digits.html"
-    write_figure(comparison(tuned.view, {one.name: one.view for one in fixed}), path)
+    write_figure(comparison(tuned.view, {study.name: study.view for study in fixed}), path)
     return [*lines, f"figure: {path} (open it in a browser)"]

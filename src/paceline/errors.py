@@ -1,37 +1,37 @@
-"""What can go wrong, as types a caller can catch.
+"""The errors that Paceline raises. Each is a type that a caller can catch.
 
-Every message says what was expected, what was given and what to do. A wrong argument is an `InputError`, which is also
-a `ValueError`, so that code which has never heard of paceline still catches it.
+A message says what was expected, what was given and what to do. A wrong argument is an `InputError`. That is also a
+`ValueError`, so code that does not import Paceline can catch it.
 """
 
 
 class PacelineError(Exception):
-    """Any error that paceline raises on purpose."""
+    """The base of all errors that Paceline raises on purpose."""
 
 
 class InputError(PacelineError, ValueError):
-    """An argument that cannot be used: the message says what to pass instead."""
+    """An argument cannot be used. The message says what to pass instead."""
 
 
 class OtherSettingsError(InputError):
-    """A study that was begun with other settings: the message says which."""
+    """A study was begun with other settings. The message lists the differences."""
 
 
 class FitError(PacelineError, RuntimeError):
-    """A model that could not be fitted to otherwise well-formed traces."""
+    """A model could not be fitted, although the traces are well formed."""
 
 
 class JournalError(PacelineError, RuntimeError):
-    """A study folder that cannot be read: damaged, edited, or written by a newer version."""
+    """A study folder cannot be read or written: it was damaged, edited, or written by a newer version."""
 
 
 class StudyLockedError(PacelineError, RuntimeError):
-    """A study that another process is writing."""
+    """Another process is writing the study."""
 
 
 class TrainingError(PacelineError, RuntimeError):
-    """A training that does not do what a training must: the message says what was expected of it."""
+    """A training does not do what a training must. The message says what was expected."""
 
 
 class ConformanceError(PacelineError, AssertionError):
-    """A class of the user that does not do what its interface promises: the message says what to change."""
+    """A user's class does not do what its interface promises. The message says what to change."""

@@ -1,7 +1,7 @@
 """The schedule that a study found, run once from the start as a plain training.
 
-A replay need not end where the winner did: clones saw other batches from the step they were cloned at, and the winner
-was the best of several.
+A replay can end at another value than the winner. Clones trained on other batches from the step they were cloned at,
+and the winner was the best of several.
 """
 
 from collections.abc import Callable
@@ -22,57 +22,65 @@ from paceline.views.format import format_number
 ROWS = 10
 
 
-class Replayed(NamedTuple):
-    """What a plain training showed, by weights."""
+class ReplayRun(NamedTuple):
+    """What a plain training observed: steps, and the values at them by weights."""
 
     steps: list[int]
     values: dict[str, list[float]]
 
 
-def replayed(make_training: Callable[[], Any], schedule: Schedule, console: Console | None = None) -> Replayed:
-    """Train from the start to the end; a bar shows how far it is where the console is a terminal."""
+def replay_schedule(make_training: Callable[[], Any], schedule: Schedule, console: Console | None = None) -> ReplayRun:
+    """Train under a schedule from the start to the end. A terminal shows a progress bar."""
     training = build(make_training)
-    found = Replayed([], {})
-    shown = Progress(console=console, transient=True) if console is not None and console.is_terminal else None
-    with shown or nullcontext():
-        bar = shown.add_task("replay", total=schedule.steps) if shown is not None else None
+    run = ReplayRun([], {})
+    progress = Progress(console=console, transient=True) if console is not None and console.is_terminal else None
+    with progress or nullcontext():
+        bar = progress.add_task("replay", total=schedule.steps) if progress is not None else None
         try:
             for step, value in training.advance(schedule, schedule.steps):
-                found.steps.append(int(step))
-                for of, x in values_by_weights(value).items():
-                    found.values.setdefault(of, []).append(float(x))
-                if shown is not None and bar is not None:
-                    shown.update(bar, completed=step)
+                run.steps.append(int(step))
+                for weights, number in values_by_weights(value).items():
+                    run.values.setdefault(weights, []).append(float(number))
+                if progress is not None and bar is not None:
+                    progress.update(bar, completed=step)
         except Exception as error:
-            at = found.steps[-1] if found.steps else 0
-            raise TrainingError(f"the training raised {type(error).__name__} after step {at:,}: {error}") from error
-    if not found.steps:
+            last = run.steps[-1] if run.steps else 0
+            raise TrainingError(f"the training raised {type(error).__name__} after step {last:,}: {error}") from error
+    if not run.steps:
         raise TrainingError(f"the training yielded nothing up to step {schedule.steps:,}: it must yield (step, value)")
-    return found
+    return run
 
 
-def comparison(view: StudyView, fork: int, again: Replayed) -> RenderableType:
-    """A few steps of both runs side by side, and how they ended."""
+def compare_runs(view: StudyView, fork: int, replay: ReplayRun) -> RenderableType:
+    """A few steps of the fork and of the replay side by side, and how both ended."""
     steps, values = view.whole_run(fork)
-    of = next((of for of in (view.weights, *values) if of in again.values and of in values), None)
-    if of is None:
-        return f"nothing to compare: the study saw {', '.join(values)} values, the replay {', '.join(again.values)}"
-    seen, now = dict(zip(steps, values[of], strict=True)), dict(zip(again.steps, again.values[of], strict=True))
-    common = sorted(seen.keys() & now.keys())
-    picked = [common[round(i * (len(common) - 1) / (ROWS - 1))] for i in range(ROWS)] if len(common) > ROWS else common
+    weights = next((name for name in (view.weights, *values) if name in replay.values and name in values), None)
+    if weights is None:
+        return f"nothing to compare: the study has {', '.join(values)} values, the replay {', '.join(replay.values)}"
+    original = dict(zip(steps, values[weights], strict=True))
+    again = dict(zip(replay.steps, replay.values[weights], strict=True))
+    common = sorted(original.keys() & again.keys())
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("step", f"study, fork {fork}", "replay"):
         table.add_column(name, justify="right")
-    for step in picked:
-        table.add_row(f"{step:,}", format_number(seen[step]), format_number(now[step]))
-    ends, stood = (
-        [f"{of} {format_number(column[-1])}" for of, column in run.items()] for run in (again.values, values)
-    )
-    same = bool(common) and all(seen[step] == now[step] for step in common)
-    advice = "the fork was the best of several, and clones see other batches: a replay can end a little behind"
+    for step in _spread(common):
+        table.add_row(f"{step:,}", format_number(original[step]), format_number(again[step]))
+    is_same = bool(common) and all(original[step] == again[step] for step in common)
+    advice = "the fork was the best of several, and clones train on other batches: a replay can end a little worse"
     return Group(
-        f"values of the {of} weights",
+        f"values of the {weights} weights",
         table,
-        f"ended at {', '.join(ends)}; fork {fork} stood at {', '.join(stood)} at step {steps[-1]:,}",
-        "the same run, value for value" if same else advice,
+        f"the replay ended at {_last(replay.values)}; fork {fork} at {_last(values)} at step {steps[-1]:,}",
+        "the same run, value for value" if is_same else advice,
     )
+
+
+def _spread(steps: list[int]) -> list[int]:
+    """At most `ROWS` of them, evenly spread."""
+    if len(steps) <= ROWS:
+        return steps
+    return [steps[round(row * (len(steps) - 1) / (ROWS - 1))] for row in range(ROWS)]
+
+
+def _last(values: dict[str, Any]) -> str:
+    return ", ".join(f"{weights} {format_number(column[-1])}" for weights, column in values.items())

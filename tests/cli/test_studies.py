@@ -78,7 +78,7 @@ def test_show_export_and_replay_follow_the_journal(finished: Path) -> None:
         assert data["replay"]["values"]["raw"][-1] == data["study"]["values"]["raw"][-1]
     text = call("replay", "study", "tests.cli.command_line:quadratic").stdout
     assert "training 200 steps: peak rate" in text
-    assert re.search(rf"ended at raw .*; fork {winner.fork} stood at raw .* at step 200", text)
+    assert re.search(rf"the replay ended at raw .*; fork {winner.fork} at raw .* at step 200", text)
 
 
 def test_a_study_that_is_not_over_offers_its_best_fork_so_far(finished: Path) -> None:

@@ -63,11 +63,11 @@ def readable() -> Generator[None]:
         except BrokenPipeError:
             raise
         except (PacelineError, OSError) as error:
-            from paceline.factory import where
+            from paceline.factory import error_place
 
             cause = error.__cause__ if isinstance(error, TrainingError) else None
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-            say(f"error: {error}{where(cause) if cause is not None else notes}")
+            say(f"error: {error}{error_place(cause) if cause is not None else notes}")
             raise typer.Exit(2) from None
         finally:
             logger.removeHandler(handler)

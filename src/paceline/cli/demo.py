@@ -12,6 +12,6 @@ from paceline.cli.options import Seed
 def demo(seed: Seed = 0, steps: Annotated[int, typer.Option(help="Length of one run, in updates.")] = 2500) -> None:
     """Tune a small network on handwritten digits, and compare with fixed schedules at the same budget: a minute."""
     with readable():
-        from paceline.demo import demonstrate
+        from paceline.demo import run_demo
 
-        demonstrate(steps=steps, seed=seed)
+        run_demo(steps=steps, seed=seed)

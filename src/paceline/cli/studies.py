@@ -113,23 +113,23 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False, task: Tas
         best = _compared(view, study, task)
         make_training = load_factory(factory)
 
-        from paceline.replay import comparison, replayed
+        from paceline.replay import compare_runs, replay_schedule
         from paceline.views.format import format_schedule
         from paceline.views.text import make_console
 
         console = make_console()
         if not json:
             console.print(f"training {schedule.steps:,} steps: {format_schedule(schedule)}", soft_wrap=True)
-        again = replayed(make_training, schedule, None if json else console)
+        run = replay_schedule(make_training, schedule, None if json else console)
         if json:
             from paceline.views.study_json import finite_values
 
             steps, values = view.whole_run(best.fork)
             seen = {"fork": best.fork, "steps": steps, "values": values}
-            now = {"steps": again.steps, "values": finite_values(again.values)}
+            now = {"steps": run.steps, "values": finite_values(run.values)}
             typer.echo(json_module.dumps({"study": seen, "replay": now}))
         else:
-            console.print(comparison(view, best.fork, again))
+            console.print(compare_runs(view, best.fork, run))
 
 
 def _compared(view: "StudyView", study: Path, task: str | None) -> "ForkView":

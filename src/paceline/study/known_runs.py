@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import JournalError
-from paceline.files import write_whole
+from paceline.files import write_atomically
 from paceline.traces import Objective, Schedule, Trace
 
 FILE = "known.jsonl"
@@ -44,7 +44,7 @@ def digest_of_runs(traces: Sequence[Trace]) -> str:
 
 def save_known_runs(folder: Path, traces: Sequence[Trace]) -> None:
     """Copy the runs into a study folder."""
-    write_whole(folder / FILE, lambda file: file.write(to_lines(traces)))
+    write_atomically(folder / FILE, lambda file: file.write(to_lines(traces)))
 
 
 def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
-from paceline.files import write_whole
+from paceline.files import write_atomically
 from paceline.study.events import FORMAT
 from paceline.study.folders import studies_below
 from paceline.study.format1 import upgrade_settings
@@ -25,7 +25,7 @@ def write_settings(folder: Path, settings: dict[str, Any], seed: int) -> None:
         "settings": settings,
     }
     text = json.dumps(data, indent=1) + "\n"
-    write_whole(folder / "study.json", lambda file: file.write(text.encode()))
+    write_atomically(folder / "study.json", lambda file: file.write(text.encode()))
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

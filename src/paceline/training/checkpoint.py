@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import torch
 
 from paceline.errors import TrainingError
-from paceline.files import write_whole
+from paceline.files import write_atomically
 from paceline.training.state_layout import LAYOUT, flatten_state, restore_state
 
 
@@ -47,7 +47,7 @@ def require_checkpoint(path: Path) -> Path:
 def write_checkpoint(path: Path, write: Callable[[BinaryIO], object], suffix: str = ".tmp") -> None:
     """Call `write` with a file that becomes the checkpoint only once it is complete."""
     try:
-        write_whole(path, write, suffix)
+        write_atomically(path, write, suffix)
     except (OSError, RuntimeError) as error:
         # after a failed write torch's writer raises an error of its own; the disk's error is the context of that one
         cause = error if isinstance(error, OSError) else error.__context__

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from paceline.files import write_whole
+from paceline.files import write_atomically
 
 State = tuple[int, int]  # a fork, and a step
 
@@ -59,7 +59,7 @@ class Record:
     def save(self) -> None:
         """Write the file."""
         data = {"trials": self.trials, "forks": self.forks, "metrics": self.metrics}
-        write_whole(self.path, lambda file: file.write(json.dumps(data).encode()))
+        write_atomically(self.path, lambda file: file.write(json.dumps(data).encode()))
 
 
 def _link(source: str, target: str) -> None:

@@ -16,7 +16,7 @@ import fsspec as _fsspec  # pyright: ignore[reportMissingTypeStubs]
 from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
 from paceline.errors import InputError, TrainingError
-from paceline.files import write_whole
+from paceline.files import write_atomically
 from paceline.training import write_checkpoint
 
 fsspec: Any = _fsspec
@@ -112,7 +112,7 @@ def study_storage(url: str | None, folder: Path) -> Storage | None:
     if record is None:
         record = {"storage": url, "folder": secrets.token_hex(8)}
         text = json.dumps(record) + "\n"
-        write_whole(file, lambda stream: stream.write(text.encode()))
+        write_atomically(file, lambda stream: stream.write(text.encode()))
     return Storage(f"{url.rstrip('/')}/{record['folder']}")
 
 
