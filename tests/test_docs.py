@@ -21,7 +21,7 @@ def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.filterwarnings("ignore:.*which is no GPU:UserWarning")  # as the page on forks on one GPU says
+@pytest.mark.filterwarnings("ignore:.*which is not a GPU:UserWarning")  # as the page on forks on one GPU says
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
 def test_a_tutorial_can_be_followed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its blocks are one script."""
@@ -33,7 +33,7 @@ def test_a_tutorial_can_be_followed(page: Path, tmp_path: Path, monkeypatch: pyt
 def test_code_for_streams_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     block = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "runners.md").read_text(), re.DOTALL)[0]
-    heard = nullcontext() if torch.cuda.is_available() else pytest.warns(UserWarning, match="which is no GPU")
+    heard = nullcontext() if torch.cuda.is_available() else pytest.warns(UserWarning, match="which is not a GPU")
     with heard:
         exec(compile(block, "runners.md", "exec"), {"__name__": "__main__"})
 

@@ -103,7 +103,7 @@ def test_what_a_plan_goes_beyond_is_said(table: Path) -> None:
     assert view.schedule.multipliers.max() == pytest.approx(0.02)
     text = " ".join(view.caveats)
     assert "no run was longer than 400 steps: what comes after is extrapolated" in text
-    assert "is the highest that was looked at" in text
+    assert "is the highest in the search" in text
 
 
 def test_a_run_that_failed_lowers_the_bound(table: Path, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_command_finds_what_the_library_finds(folder: Path, table: Path, vie
         (["few.csv", "--value-column", "acc"], "has no column 'acc': it has 'step', 'lr', 'loss'"),
         (["few.csv", "--figure", "plan.doc"], "expected a figure that ends in .html"),
         (["good.csv", "--lr", "1", "0.1"], "swap them"),
-        (["good.csv", "--lr", "1", "2"], "highest that these runs were seen to work at is 0.1: lower the bound"),
+        (["good.csv", "--lr", "1", "2"], "these runs worked at rates up to 0.1: lower the bound"),
         (["good.csv", "--quantile", "2"], r"quantile must lie in \(0, 1\), got 2.0"),
     ],
 )

@@ -162,10 +162,10 @@ def _caveats(model: LawModel, schedule: Schedule, bounds: LearningRateRange) -> 
         )
     if peak > 0.99 * bounds.high:
         words.append(
-            f"the plan's peak {peak:.3g} is the highest that was looked at: a run at a higher one would tell more"
+            f"the plan's peak {peak:.3g} is the highest in the search: run once at a higher rate to see if it is better"
         )
     if peak < 1.01 * bounds.low:
-        words.append(f"the plan's peak {peak:.3g} is the lowest that was looked at: lower the bound (--lr)")
+        words.append(f"the plan's peak {peak:.3g} is the lowest in the search: lower the bound (--lr)")
     if model.traces[0].objective.weights == "averaged":
         words.append("only averaged weights were observed: forecasts are of these, and lag behind changes of the rate")
     return words

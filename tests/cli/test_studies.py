@@ -27,7 +27,7 @@ def test_studies_that_cannot_be_used(finished: Path) -> None:
     refused(tuned(), "in format 9, this version reads up to 2: install a newer paceline")
     refused(call("show", "study"), "in format 9")
     for name in ("show", "export"):
-        refused(call(name, "elsewhere"), "elsewhere is no study: expected a folder with study.json")
+        refused(call(name, "elsewhere"), "elsewhere is not a study: expected a folder with study.json")
 
 
 def test_a_study_that_was_stopped_before_its_first_event_is_shown(finished: Path) -> None:

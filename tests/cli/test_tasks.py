@@ -124,7 +124,7 @@ def test_old_studies_are_joined(folder: Path) -> None:
     assert re.search(r"seed 0; \d+ runs known beforehand: 'old' \(study\)", shown)
     refused(family("--known", "study"), "expected --known NAME=STUDY, got 'study': write --known old=runs/old")
     refused(family("--known", "a=x", "--known", "a=y"), "expected each name of --known once, got 'a' twice")
-    refused(family("--known", "a=nowhere"), "nowhere is no study: expected a folder with study.json")
+    refused(family("--known", "a=nowhere"), "nowhere is not a study: expected a folder with study.json")
 
 
 @pytest.mark.parametrize(

@@ -139,11 +139,11 @@ def test_a_run_that_went_back_to_a_checkpoint_is_what_it_did_after(tmp_path: Pat
         ),
         ("step,loss\n1,1", r"no column for the learning rate .* name the right one with lr= .* pass the rate itself"),
         ("step,lr,acc\n1,1,1", r"no column for the loss \(like loss, .*'acc'.* value= \(--value-column\)"),
-        ("step,lr,loss\n1,0.1,abc", r"line 2: expected a number in 'loss', got 'abc': mend it"),
+        ("step,lr,loss\n1,0.1,abc", r"line 2: expected a number in 'loss', got 'abc': correct it"),
         ("step,lr,loss\n1.5,0.1,1", r"line 2: expected a whole step from 0 on in 'step', got '1.5': count updates"),
-        ("step,lr,loss\n1,0.1,\n2,0.1,nan", r"expected values at some steps, got 1 and none finite"),
+        ("step,lr,loss\n1,0.1,\n2,0.1,nan", r"expected finite values, got 1 and none of them finite"),
         ("step,lr,loss\n1,0,1\n2,0,1", r"expected positive rates, got 2 and none above 0"),
-        ("step,lr,loss\n1,1,1\n2,1,1\n1,1,1\n2,1,1", r"got 2 followed by 1, where it began: sort .* 'run'"),
+        ("step,lr,loss\n1,1,1\n2,1,1\n1,1,1\n2,1,1", r"got 2 followed by 1, as in a second run: sort .* 'run'"),
     ],
 )
 def test_tables_that_cannot_be_used(text: str, message: str, tmp_path: Path) -> None:
@@ -267,5 +267,5 @@ def test_a_study_with_other_values_or_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected runs with observations, got none"):
         read_traces(tmp_path)
     (tmp_path / "study.json").unlink()
-    with pytest.raises(JournalError, match="is no study"):
+    with pytest.raises(JournalError, match="is not a study"):
         read_traces(tmp_path)

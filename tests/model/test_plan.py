@@ -34,7 +34,9 @@ def test_a_rate_at_which_a_run_came_apart_is_not_planned(bad: Trace) -> None:
 def test_where_no_run_worked_the_plan_is_a_decade_lower() -> None:
     model = TraceModel.fit([too_high([2.0, 1.9, np.nan], failed=True)], mean="law")
     assert model.plan(steps=400, lr=(1e-3, 10.0)).schedule.multipliers.max() <= 1.25 * 0.3
-    with pytest.raises(InputError, match=r"lowest rate to plan with is 1, .* seen to work at is 0.3: lower the bound"):
+    with pytest.raises(
+        InputError, match=r"lowest rate to plan with is 1, .* worked at rates up to 0.3: lower the bound"
+    ):
         model.plan(steps=400, lr=(1.0, 10.0))
 
 

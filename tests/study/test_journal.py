@@ -123,7 +123,7 @@ def edited(folder: Path, change) -> Path:
     [
         (lambda lines: lines.pop(2), "line 3 should be event 2, got 3: a line is missing or was added"),
         (lambda lines: lines.__setitem__(3, lines[3][:-5]), "line 4 is not JSON"),
-        (lambda lines: lines.__setitem__(3, "17"), "line 4 is no event"),
+        (lambda lines: lines.__setitem__(3, "17"), "line 4 is not an event"),
         (lambda lines: lines.__setitem__(3, lines[3].replace("observed", "obsrved")), "unknown event 'obsrved'"),
         (
             lambda lines: lines.__setitem__(3, lines[3].replace('"v":2', '"v":9')),
@@ -226,7 +226,7 @@ def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:
 
 
 def test_what_is_no_study_or_a_newer_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"is no study: expected a folder with study\.json"):
+    with pytest.raises(JournalError, match=r"is not a study: expected a folder with study\.json"):
         Study.open(tmp_path)
     (tmp_path / "study.json").write_text('{"format": 7, "paceline": "9.0"}')
     with pytest.raises(JournalError, match=r"written by paceline 9.0 in format 7.*install a newer paceline"):

@@ -292,7 +292,7 @@ class SettingsThatChange(Halving):
         (NumberInUse, "fork 3: it exists already"),
         (SameForkTwice, "decision 2 has two intervals of fork 2"),
         (BeginsAgain, "begins at step 0 after the first decision.*set restarts = True"),
-        (DropsTheLiving, "decision 2 drops fork 1 and lets it go on"),
+        (DropsTheLiving, "decision 2 drops fork 1 and continues it"),
         (DropsTwice, "decision 3 drops fork 3, which is not alive"),
         (KeepsState, r"decision 1 changed when it was made again.*fork 0 at rate 0.001, then fork 0 at 0.003"),
         (RemembersItsLeader, r"decision 3 changed when it was made again from the same history \(fork . won"),

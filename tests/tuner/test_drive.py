@@ -139,7 +139,7 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
         (lambda: Broken("nan"), "lower the upper bound of the rate"),
         (lambda: Broken("nan at first"), "before any update, is not finite: check what the training reports"),
         (lambda: 17, "must return a Training.*got int"),
-        (lambda x: x, "missing 1 required positional argument: 'x'; it is called with nothing"),
+        (lambda x: x, "missing 1 required positional argument: 'x'; it is called without arguments"),
         (lambda: 1 / 0, "factory raised ZeroDivisionError"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_study_that_failed_says_that_it_is_not_run_again(tmp_path: Path) -> No
 def test_a_file_in_the_way_of_a_study_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for study in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match="where a file is in the way: choose another path"):
+        with pytest.raises(InputError, match="which is a file: choose another path"):
             make("horizon", study=study)
 
 

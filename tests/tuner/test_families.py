@@ -56,7 +56,7 @@ def test_old_studies_join_a_family_and_are_not_run(single: Path, family: Study, 
     with pytest.raises(InputError, match="other settings"):
         tune_quickly(study=study.path, **{**settings, "known": {"single": old}})
     (study.path / "known.jsonl").write_text("")
-    with pytest.raises(JournalError, match="is not what the study was begun with"):
+    with pytest.raises(JournalError, match="has changed since the study started"):
         tune_quickly(study=study.path, **settings)
 
 
@@ -81,7 +81,9 @@ def test_known_runs_come_on_the_same_base_or_as_rates(single: Path) -> None:
         assert rate.schedule.tuned_base is None
         assert multiplier.schedule == run.schedule
     assert any(run.parent is not None for run in rates)
-    with pytest.raises(InputError, match=r"of 60 steps on the base .* multipliers of other bases do not compare"):
+    with pytest.raises(
+        InputError, match=r"of 60 steps on the base .* multipliers of different bases cannot be compared"
+    ):
         tune_quickly(base=base, **settings)
     with pytest.raises(InputError, match="expected runs of 120 steps on the base Linear"):
         tune_tasks(settings["tasks"], steps=STEPS * 2, lr=BOUNDS, known=settings["known"], base=Linear(), **QUICK)

@@ -107,7 +107,9 @@ def test_what_is_refused(family: Path, whole: Path) -> None:
         start_new(family, None, probe=41)
     with pytest.raises(InputError, match="'calm' is a task of the family, expected a new name"):
         start_new(family, None, name="calm")
-    with pytest.raises(InputError, match="is another kind of study: choose another folder for that of the new task"):
+    with pytest.raises(
+        InputError, match="is another kind of study: choose another folder for the study of the new task"
+    ):
         start_new(family, family)
     with pytest.raises(InputError, match="warm_start has no setting 'pobe', did you mean 'probe'"):
         start_new(family, None, pobe=3)

@@ -51,7 +51,7 @@ def lightning_training(
         # a module can be called too, but is no maker of modules
         if isinstance(made, LightningModule) or not (made is None or callable(made)):
             raise InputError(
-                f"{name} must be a function or a class that is called with nothing, got a {type(made).__name__}: pass "
+                f"{name} must be a function or a class without arguments, got a {type(made).__name__}: pass "
                 "what makes it, Net and not Net()"
             )
     unknown = sorted(set(trainer) - set(SETTINGS))

@@ -108,7 +108,7 @@ def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
     if len(optimizers) != 1:
         raise InputError(
             f"configure_optimizers must return one optimiser, got {len(optimizers)}: return one over all parameters, "
-            "in groups where their rates differ"
+            "with a group for each rate"
         )
     if trainer.lr_scheduler_configs:
         name = type(trainer.lr_scheduler_configs[0].scheduler).__name__

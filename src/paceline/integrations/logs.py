@@ -75,7 +75,7 @@ def _of_study(folder: Path) -> list[Trace]:
         parent = named[trace.parent.name] if trace.parent is not None else None
         named[trace.name] = replace(trace, name=f"{folder}, fork {trace.name}", parent=parent)
     if not named:
-        raise InputError(f"{folder}: expected runs with observations, got none: the study has only just begun, wait")
+        raise InputError(f"{folder}: expected runs with observations, got none: wait until its first interval is over")
     return list(named.values())
 
 
@@ -116,8 +116,8 @@ def _number(cell: str, path: Path, name: str, row: int) -> float:
         return float(cell)
     except ValueError as error:
         raise InputError(
-            f"{path}, line {row}: expected a number in {name!r}, got {cell!r}: mend it, leave the cell empty, or name "
-            "another column"
+            f"{path}, line {row}: expected a number in {name!r}, got {cell!r}: correct it, leave the cell empty, or "
+            "name another column"
         ) from error
 
 
@@ -135,8 +135,8 @@ def _check_order(name: str, values: Series) -> None:
     for (before, _), (step, _) in pairwise(values):
         if step < before and step <= values[0][0]:
             raise InputError(
-                f"{name}: steps must increase, got {before:,} followed by {step:,}, where it began: "
-                "sort the rows by step, or tell several runs apart in a column named 'run'"
+                f"{name}: steps must increase, got {before:,} followed by {step:,}, as in a second run: "
+                "sort the rows by step, or number the runs in a column named 'run'"
             )
 
 

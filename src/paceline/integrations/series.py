@@ -121,7 +121,7 @@ def trace_of(name: str, rates: "Series | float | Schedule", values: Series, mode
     try:
         observed, failed = _without_gaps(_newest(values))
         if not observed:
-            raise InputError(f"expected values at some steps, got {len(values)} and none finite: nothing can be learnt")
+            raise InputError(f"expected finite values, got {len(values)} and none of them finite: name another column")
         schedule = _schedule(rates, observed[-1][0])
         steps, numbers = zip(*observed, strict=True)
         return Trace(np.array(steps), np.array(numbers), schedule, name=name, objective=objective, failed=failed)

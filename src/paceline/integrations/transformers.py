@@ -156,7 +156,7 @@ class PaceCallback(TrainerCallback):
                 return folder / STATE
         raise InputError(
             f"training resumes at step {step:,}, and there is no {STATE} in {_folder(args, step)}: pass the "
-            "checkpoint's folder as resume_from=, or start anew if it was made without PaceCallback"
+            "checkpoint's folder as resume_from=, or start again from step 0 if it was made without PaceCallback"
         )
 
 

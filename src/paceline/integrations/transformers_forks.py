@@ -39,7 +39,7 @@ def trainer_training(
     """
     if not callable(make_trainer):
         raise InputError(
-            f"make_trainer must be a function that is called with nothing, got a {type(make_trainer).__name__}: pass "
+            f"make_trainer must be a function without arguments, got a {type(make_trainer).__name__}: pass "
             "`make` and not `make()`, since each fork has a Trainer of its own"
         )
     return partial(_made, make_trainer, monitor, every, average)

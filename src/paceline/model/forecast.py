@@ -14,7 +14,7 @@ def steps_ahead(steps: "Sequence[int] | np.ndarray", begin: int) -> Int[np.ndarr
     at = np.atleast_1d(np.asarray(steps, dtype=int))
     if at.ndim != 1 or at.size == 0 or np.any(np.diff(at) <= 0) or at[0] < begin:
         raise InputError(
-            f"steps to forecast must increase and lie at or after step {begin:,}, where the run begins or stands, "
+            f"steps to forecast must increase and lie at or after step {begin:,}, the current step of the run, "
             f"got {at.tolist()[:5]}"
         )
     return at

@@ -153,7 +153,7 @@ class TraceModel:
             raise InputError(
                 "expected at least one interval with two observations that did not fail, "
                 f"got {len(segments)} interval(s), {sum(s.failed for s in segments)} of them failed: "
-                "record values more often, or pass runs that went better"
+                "record values more often, or pass runs that did not fail"
             )
         scaling = Scaling.of(used, settings.lr)
         encoder = TraceEncoder(
@@ -204,9 +204,7 @@ class TraceModel:
         if learn and encoder.scaling.is_outgrown_by(new):
             return self._cold(encoder.segmenter, self.link, segments, encoder.tasks, self.settings)
         if not usable_segments(segments, self.link):
-            raise InputError(
-                "every interval has failed since: pass runs that did not fail, there is nothing to learn from"
-            )
+            raise InputError("every interval has failed: pass runs that did not fail")
         used, sites = usable_segments(self.segments, self.link), self.posterior.sites
         kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
         likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
@@ -447,7 +445,7 @@ class TraceModel:
             raise InputError(f"rates must be a list of candidates in (0, inf), got {rates.tolist()}")
         end = int(self.encoder.future(start.schedule, start.last_step).edges[1]) if stop is None else stop
         if end <= start.last_step:
-            raise InputError(f"stop must lie after step {start.last_step:,}, where the run stands, got {end:,}")
+            raise InputError(f"stop must lie after step {start.last_step:,}, the current step of the run, got {end:,}")
         self.encoder.check_base(start.schedule)
         task = self.encoder.task_number(start.task)
         values, older, rate_sum = self._behind(start, task, zeros(1))

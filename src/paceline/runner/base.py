@@ -23,7 +23,7 @@ def by_task(make_training: Factories) -> tuple[Factory, ...]:
         return (make_training,)
     if not isinstance(make_training, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
-            "expected a function that is called with nothing and builds one run, got a "
+            "expected a function that takes no arguments and builds one run, got a "
             f"{type(make_training).__name__}: pass the function itself, `training` and not `training()`"
         )
     return tuple(make_training)

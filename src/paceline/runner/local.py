@@ -114,7 +114,7 @@ def build(make_training: Callable[[], Training]) -> Training:
     try:
         training = make_training()
     except Exception as error:
-        how = "; it is called with nothing" if isinstance(error, TypeError) else ""
+        how = "; it is called without arguments" if isinstance(error, TypeError) else ""
         raise TrainingError(f"the training factory raised {type(error).__name__}: {error}{how}") from error
     if not isinstance(training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TrainingError(
@@ -134,5 +134,5 @@ def load_into(load_state_dict: Callable[[dict[str, Any]], None], state: dict[str
         first = " ".join(str(error).splitlines()[:2])
         raise TrainingError(
             f"the state in {path} does not fit the training ({type(error).__name__}: {first}): "
-            "build the training that the study was begun with, or begin a new study"
+            "build the training that the study started with, or start a new study"
         ) from error

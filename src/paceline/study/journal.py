@@ -40,7 +40,7 @@ def read_line(path: Path, number: int, line: bytes) -> Event | None:
     except ValueError as error:
         raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
     if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise JournalError(f"{where} is no event: the journal was edited or damaged, restore it")
+        raise JournalError(f"{where} is not an event: the journal was edited or damaged, restore it")
     if not isinstance(data["v"], int):
         raise JournalError(f"{where} has no whole number as its format: the journal was edited or damaged, restore it")
     if data["v"] > FORMAT:
@@ -92,7 +92,7 @@ class Journal:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise InputError(
-                f"expected a folder to keep the study in, got {folder}, where a file is in the way: choose another path"
+                f"expected a folder to keep the study in, got {folder}, which is a file: choose another path"
             ) from error
         self.path = folder / "journal.jsonl"
         self._lock = _lock(folder)
@@ -116,7 +116,7 @@ class Journal:
         except OSError as error:
             raise JournalError(
                 f"{self.path} could not be written ({error.strerror or error}): "
-                "free disk space and start the study again, it goes on from the last whole line"
+                "free disk space and start the study again, it continues from the last whole line"
             ) from error
         self.events += events
         self.lines += len(events)

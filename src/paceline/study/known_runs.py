@@ -63,7 +63,7 @@ def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was removed or damaged, restore it") from error
     if expected is not None and digest_of_runs(traces) != expected:
-        raise JournalError(f"{path} is not what the study was begun with: it was edited, restore it")
+        raise JournalError(f"{path} has changed since the study started: it was edited, restore it")
     return traces
 
 

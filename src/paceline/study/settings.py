@@ -35,7 +35,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         below = [study.relative_to(folder).as_posix() for study in studies_below(folder)]
         more = f" and {len(below) - MOST_NAMED} more" if len(below) > MOST_NAMED else ""
         do = f"it holds studies, name one: {', '.join(below[:MOST_NAMED])}{more}" if below else "check the path"
-        raise JournalError(f"{folder} is no study: expected a folder with study.json, {do}")
+        raise JournalError(f"{folder} is not a study: expected a folder with study.json, {do}")
     try:
         data: dict[str, Any] = json.loads(path.read_text())
         written = int(data["format"])

@@ -260,7 +260,7 @@ def _check_failures(folder: Path, runner: "str | Callable[[Factories], Runner]")
         except Exception as error:
             raise ConformanceError(
                 f"run raised {type(error).__name__} when the training of one fork raised or was not finite ({error}): "
-                "return a Report with a failure, the other forks go on"
+                "return a Report with a failure, the other forks continue"
             ) from error
     for fork, expected in enumerate((None, "raised", "not finite")):
         failure = outcome.reports[fork, case.middle].failure

@@ -196,7 +196,7 @@ def _check_decision(history: History, decision: Decision, kept: set[tuple[int, i
                 f"decision {number} drops fork {dropped}, which is not alive: drop living forks only"
             )
         if dropped in forks:
-            raise ConformanceError(f"decision {number} drops fork {dropped} and lets it go on: do one of them")
+            raise ConformanceError(f"decision {number} drops fork {dropped} and continues it: do one of them")
     for interval in decision.intervals:
         name = f"decision {number}, fork {interval.fork}"
         _check_interval(history, interval, name)

@@ -290,7 +290,7 @@ def _check_reseed(case: _Case) -> None:
     difference = different_observation(runs[0].observations, runs[1].observations, case.tolerance)
     if difference:
         raise ConformanceError(
-            f"two clones of one state with the same seed differ: {difference}; reseed must start all random numbers "
+            f"two clones of one state with the same seed differ: {difference}; reseed must restart all random numbers "
             "anew from the seed alone"
         )
     steps = [int(step) for step, _ in runs[0].observations]

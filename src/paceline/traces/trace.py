@@ -94,7 +94,7 @@ class Trace:
         if not steps[0] <= self.fork_step <= steps[-1]:
             raise InputError(
                 f"{where}: fork_step must be within its parent's steps {steps[0]:,}..{steps[-1]:,}, "
-                f"got {self.fork_step:,}: clone a state that the parent was in"
+                f"got {self.fork_step:,}: clone a state from one of these steps"
             )
         if first <= self.fork_step:
             raise InputError(

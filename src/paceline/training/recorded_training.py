@@ -134,9 +134,9 @@ class RecordedTraining:
             if difference > TOLERANCE * change:
                 kind = type(self._optimizer.optimizer).__name__
                 raise NotRecordableError(
-                    f"a recording of the step gives other {name} than the step: they differ by {difference:.2g} after "
-                    f"a step that changes them by {change:.2g}. {kind}, the model or `step` counts or decides on the "
-                    "host"
+                    f"a recording of the step gives different {name} than the step: they differ by {difference:.2g} "
+                    f"after a step that changes them by {change:.2g}. {kind}, the model or `step` counts or decides on "
+                    "the host"
                 )
 
     def _record_observation(self) -> "Callable[[], None] | None":

@@ -38,7 +38,7 @@ class ResumableBatches:
             self.position += 1
             return batch
         raise TrainingError(
-            "batches is empty: expected a DataLoader, or an iterable that starts anew each time it is iterated"
+            "batches is empty: expected a DataLoader, or an iterable that can be iterated again and again"
         )
 
     def begin_epoch(self) -> None:

@@ -78,7 +78,7 @@ def run_study(
     stack.callback(started.close)  # before the lock is released, and the folder removed
     if (folder / "storage.json").exists() and not started.reads_storage:
         raise InputError(
-            f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: go on with it with "
+            f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: continue it with "
             "runner='ray' and the same storage"
         )
     started.attach(Checkpoints.of_study(folder), tuner.goal.seed)

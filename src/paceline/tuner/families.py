@@ -85,7 +85,7 @@ def _read_source(name: str, source: RunSource, weights: Weights, mode: Mode) -> 
         source_mode = next((trace.objective.mode for trace in traces if trace.objective.mode != mode), mode)
     if source_mode != mode:
         raise InputError(
-            f"known[{name!r}]: expected runs with mode {mode!r}, got {source_mode!r}: values do not compare"
+            f"known[{name!r}]: expected runs with mode {mode!r}, got {source_mode!r}: their values cannot be compared"
         )
     if not traces:
         raise InputError(f"known[{name!r}]: expected runs with observations, got none in {source}: leave it out")

@@ -21,7 +21,7 @@ def checked(interval: Interval, steps: Sequence[int], values: Values) -> tuple[t
         columns = {of: tuple(float(v) for v in column) for of, column in named.items()}
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"expected a list of steps and a list of numbers for each kind of weights, got other things ({error}): "
+            f"expected a list of steps and a list of numbers for each kind of weights, got something else ({error}): "
             'report like tell(interval, [10, 20], {"raw": [0.9, 0.8]})'
         ) from error
     if not at or not columns:

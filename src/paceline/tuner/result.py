@@ -52,13 +52,13 @@ class Result:
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of all forks, values above and rates below; other figures are in `study.plot`."""
         if self.study is None:
-            raise InputError("this result was made without its study: open that, Study.open(path).plot()")
+            raise InputError("this result has no study: open the folder with Study.open(path) and call its plot()")
         return self.study.plot(dark=dark)
 
     def weights(self) -> dict[str, Any]:
         """State dict of the best fork's model, raw or averaged as `value_of` says."""
         if self.state is None:
-            raise InputError("this study was driven by hand: the weights are where your own training keeps them")
+            raise InputError("this study was run by ask and tell: take the weights from your own training")
         state = load_checkpoint(self.state) if isinstance(self.state, Path) else self.state
         if self.value_of == "averaged" and state.get("average"):
             prefix = "module."

@@ -74,7 +74,7 @@ def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
     settings: dict[str, Any] = read_settings(folder)["settings"]
     family = settings["strategy"].get("family")
     if family is None:
-        raise InputError(f"{folder} is another kind of study: choose another folder for that of the new task")
+        raise InputError(f"{folder} is another kind of study: choose another folder for the study of the new task")
     goal = Goal(
         LearningRateRange.of(settings["lr"]),
         settings["steps"],

@@ -224,7 +224,7 @@ def test_tasks_have_levels_of_their_own() -> None:
     for task in (None, "medium"):
         with pytest.raises(InputError, match=r"task must be one of those fitted, .*: name the run's task"):
             model.forecast(UNSEEN, task=task)
-    with pytest.raises(InputError, match=r"update takes runs of the tasks .*, got \['medium'\]: fit anew"):
+    with pytest.raises(InputError, match=r"update takes runs of the tasks .*, got \['medium'\]: fit a new model"):
         model.update(of("medium", 2.0))
 
 

@@ -126,10 +126,10 @@ def test_lower_quantiles_are_more_careful_for_losses_and_for_accuracies() -> Non
     [
         ({"family": "nonsense"}, 'family must be "shape", "multipliers" or "free", got \'nonsense\': pick one'),
         ({"quantile": 0.0}, r"quantile must lie in \(0, 1\), got 0.0: 0.5 is the median"),
-        ({"lr": (1.0, 10.0)}, "the highest that these runs were seen to work at is 0.1: lower the bound, or fit"),
+        ({"lr": (1.0, 10.0)}, "these runs worked at rates up to 0.1: lower the bound, or fit"),
         ({"family": "free", "intervals": 0}, r"intervals must lie in 1..1000, got 0: one rate for each"),
         ({"family": "free", "intervals": 2000}, r"intervals must lie in 1..1000, got 2000"),
-        ({"start": half_way(), "family": "shape"}, 'plans a new run, got a run to go on with: use "multipliers"'),
+        ({"start": half_way(), "family": "shape"}, 'plans a new run, got a run to continue: use "multipliers"'),
         ({"start": half_way(), "family": "free", "steps": 500}, "steps must lie after step 500.*: plan a longer run"),
     ],
 )

@@ -104,7 +104,7 @@ def test_data_that_a_factory_draws_anew_is_equal_and_kept_once() -> None:
 def test_data_that_differs_from_fork_to_fork_is_reported() -> None:
     rng = np.random.default_rng()
     recordings = pool(lambda: digits_with(torch.tensor(rng.normal(size=(64, 1, 8, 8))).float()))
-    with pytest.warns(UserWarning, match="makes other data each time it is called"):
+    with pytest.warns(UserWarning, match="makes different data each time it is called"):
         recordings.fill(Counter({0: 2}))
     assert len(tables(recordings)) == 2
 
@@ -132,5 +132,5 @@ def test_the_first_call_of_a_factory_draws_from_the_global_state_and_later_ones_
 def test_what_cannot_be_recorded_is_refused() -> None:
     with pytest.raises(NotRecordableError, match="its batches come from the host"):
         pool(small_network).fill(Counter({0: 1}))
-    with pytest.raises(NotRecordableError, match="the model is on the cpu, which is no GPU"):
+    with pytest.raises(NotRecordableError, match="the model is on the cpu, which is not a GPU"):
         pool(make_stream=CudaWorkStream).fill(Counter({0: 1}))

@@ -197,14 +197,14 @@ def counting() -> TorchTraining:
     ],
 )
 def test_what_cannot_be_recorded_says_why_and_runs_in_turn(tmp_path: Path, factory, reason: str) -> None:
-    with pytest.warns(UserWarning, match=f"streams: .*{reason}.*Going on as local"):
+    with pytest.warns(UserWarning, match=f"streams: .*{reason}.*Continuing as local"):
         runner = attached(Streams(factory, make_stream=DeviceOnlyReplay), tmp_path / "streams")
     local = attached(Local(factory), tmp_path / "local")
     assert list(runner.run(rates(1e-3, 1e-2))) == list(local.run(rates(1e-3, 1e-2)))
 
 
 def test_a_whole_study_runs_in_turn_without_a_gpu(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="the model is on the cpu, which is no GPU"):
+    with pytest.warns(UserWarning, match="the model is on the cpu, which is not a GPU"):
         assert tuned(device_digits, "streams", tmp_path, steps=60).value is not None
 
 

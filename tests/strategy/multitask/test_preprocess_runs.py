@@ -46,5 +46,5 @@ def test_multipliers_of_a_base_become_rates() -> None:
 
 
 def test_multipliers_of_other_bases_are_refused() -> None:
-    with pytest.raises(InputError, match=r"expected runs of 60 steps on the base Linear.* do not compare"):
+    with pytest.raises(InputError, match=r"expected runs of 60 steps on the base Linear.* cannot be compared"):
         schedule_on_base(SOUND, replace(SPACE, base="linear"))

@@ -106,7 +106,7 @@ class LawModel:
                 fitted = fit(Problem(rows, units, splits, correlation), start=None if start is None else start.fitted)
         except (np.linalg.LinAlgError, ValueError) as error:
             raise FitError(
-                f"the law could not be fitted to {len(known)} run(s): {error}; are their values sound?"
+                f"the law could not be fitted to {len(known)} run(s): {error}; check their values"
             ) from error
         return cls(tuple(traces), tuple(known), tasks, fitted)
 
@@ -116,7 +116,7 @@ class LawModel:
             raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
         unknown = sorted({trace.task for trace in traces} - set(self.tasks)) if self.tasks else []
         if unknown:
-            raise InputError(f"update takes runs of the tasks {list(self.tasks)}, got {unknown}: fit anew")
+            raise InputError(f"update takes runs of the tasks {list(self.tasks)}, got {unknown}: fit a new model")
         fresh = {trace.name for trace in traces if trace.name}
         kept = [trace for trace in self.traces if trace.name not in fresh]
         return LawModel.fit_tasks([*kept, *traces], self.tasks, self.fitted.problem.alike, start=self)

@@ -162,7 +162,9 @@ def plan(
         raise InputError(f"quantile must lie in (0, 1), got {quantile}: 0.5 is the median, lower is more careful")
     begin = 0 if start is None else start.last_step
     if steps <= begin:
-        raise InputError(f"steps must lie after step {begin:,}, where the run stands, got {steps:,}: plan a longer run")
+        raise InputError(
+            f"steps must lie after step {begin:,}, the current step of the run, got {steps:,}: plan a longer run"
+        )
     looked = _family(family, stable_range(model, lr), steps, start, intervals, shortest_warmup(model.traces))
     number = model.task_number(task if start is None else start.task)
     objective = final_loss(model, looked, steps, start, number, 1 - quantile)
@@ -210,7 +212,7 @@ def _family(
     if name == "shape" and start is None:
         return Shapes(bounds, steps, min(max(warmup, 0.01), 0.5))
     if name == "shape":
-        raise InputError('family="shape" plans a new run, got a run to go on with: use "multipliers" or "free"')
+        raise InputError('family="shape" plans a new run, got a run to continue: use "multipliers" or "free"')
     if name not in ("multipliers", "free"):
         raise InputError(f'family must be "shape", "multipliers" or "free", got {name!r}: pick one of these')
     begin = 0 if start is None else start.last_step
@@ -231,7 +233,7 @@ def stable_range(model: "LawModel", lr: "tuple[float, float] | LearningRateRange
     high = min(bounds.high, BEYOND * highest)
     if high <= bounds.low:
         raise InputError(
-            f"the lowest rate to plan with is {bounds.low:g}, the highest that these runs were seen to work at is "
+            f"the lowest rate to plan with is {bounds.low:g}, these runs worked at rates up to "
             f"{highest:g}: lower the bound, or fit to runs at higher rates"
         )
     return LearningRateRange(bounds.low, high)

@@ -102,7 +102,7 @@ class RecordingPool:
             training, batches = check_recordable(build(self._factories[task]))
         device, others = batches.device, self._trainings.setdefault(task, [])
         if self._make_stream is CudaWorkStream and device.type != "cuda":
-            raise NotRecordableError(f"the model is on the {device}, which is no GPU")
+            raise NotRecordableError(f"the model is on the {device}, which is not a GPU")
         if others:
             _share_data(batches, others[0].batches)
         before = _used_bytes(device)
@@ -147,7 +147,7 @@ def _share_data(batches: DeviceBatches, first: DeviceBatches) -> None:
         batches.tensors = shared
         return
     warnings.warn(
-        "the training factory makes other data each time it is called: forks cannot be compared, build the data "
+        "the training factory makes different data each time it is called: forks cannot be compared, build the data "
         "outside of it, or with a seed",
         stacklevel=2,
     )

@@ -118,7 +118,7 @@ class Streams(Runner):
             with self.stopwatch.on("capture"):
                 self._pool.fill(forks)
         except NotRecordableError as reason:
-            warnings.warn(f"streams: {reason}. Going on as local, one fork after the other", stacklevel=2)
+            warnings.warn(f"streams: {reason}. Continuing as local, one fork after the other", stacklevel=2)
             self._pool.clear()
             self._local = Local(self._factories)
             self._local.attach(self.checkpoints, self.seed)

@@ -140,5 +140,5 @@ class MultiTask(Strategy):
         if late and late[0].trace is not None:
             raise InputError(
                 f"run {late[0].id}: expected a value before step {end:,}, where the first interval ends, got the first "
-                f"at step {late[0].trace.steps[0]:,}: observe more often (every=), in a study of its own"
+                f"at step {late[0].trace.steps[0]:,}: observe more often (every=), in a new study"
             )

@@ -41,8 +41,8 @@ def schedule_on_base(trace: Trace, space: Space) -> Schedule:
     if schedule.base != base or schedule.steps != space.steps:
         raise InputError(
             f"expected runs of {space.steps:,} steps on the base {base}, got {trace.name or 'one'} of "
-            f"{schedule.steps:,} on {schedule.base}: multipliers of other bases do not compare, use base='constant', "
-            "where rates do"
+            f"{schedule.steps:,} on {schedule.base}: multipliers of different bases cannot be compared, "
+            "use base='constant' to compare rates"
         )
     return schedule
 

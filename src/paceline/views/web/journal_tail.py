@@ -81,7 +81,9 @@ def read_head(line: bytes) -> tuple[int, Head]:
         data: dict[str, Any] = json.loads(line)
         number, kind, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise JournalError(f"a line is no event ({error}): the journal was edited or damaged, restore it") from error
+        raise JournalError(
+            f"a line is not an event ({error}): the journal was edited or damaged, restore it"
+        ) from error
     if kind not in KINDS:
         raise JournalError(f"unknown event {kind!r}: expected one of {', '.join(EVENTS)}")
     return number, Head(kind, data.get("fork"), data.get("parent"), data.get("start"), stop)

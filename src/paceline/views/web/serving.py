@@ -65,7 +65,7 @@ def _bound(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise InputError(f"{host!r} is no address of this machine ({error}): pass another --host") from error
+        raise InputError(f"{host!r} is not an address of this machine ({error}): pass another --host") from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
