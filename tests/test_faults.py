@@ -177,7 +177,7 @@ def test_a_damaged_checkpoint_stops_the_study_and_a_restored_one_lets_it_go_on(w
 def test_another_model_on_the_same_study_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     before = len(read_journal(stopped(tmp_path) / "journal.jsonl"))
     with pytest.raises(
-        TrainingError, match=r"does not fit the training .*: build the training that the study was begun"
+        TrainingError, match=r"does not fit the training .*: build the training that the study started with"
     ):
         tune(lambda: digits_training(width=8), study=tmp_path, **SETTINGS)
     assert not failures(tmp_path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from paceline import Schedule
-from paceline.strategy import Decision, Dynamic, Goal, History, MultiTask, Strategy, horizon
+from paceline.strategy import Decision, Dynamic, Goal, History, MultiTask, Strategy, default_strategy
 from paceline.study import Interval
 from paceline.testing import ConformanceError, check_strategy, strategy_checks
 from tests.quick_families import BOUNDS, NOISES, QUICK, STEPS, FamilySettings
@@ -28,7 +28,7 @@ def test_our_own_strategies_conform(name: str) -> None:
 
 
 def test_a_single_run_conforms() -> None:
-    check_strategy(lambda: horizon(1.0))
+    check_strategy(lambda: default_strategy(1.0))
 
 
 def test_the_default_conforms_in_a_long_run_too() -> None:
