@@ -36,7 +36,7 @@ def test_runs_that_were_edited_or_removed_are_refused(tmp_path: Path) -> None:
     digest = digest_of_runs([FIRST])
     path = tmp_path / "known.jsonl"
     path.write_text(path.read_text().replace("3.0", "3.5"))
-    with pytest.raises(JournalError, match="is not what the study was begun with: it was edited, restore it"):
+    with pytest.raises(JournalError, match="has changed since the study started: it was edited, restore it"):
         load_known_runs(tmp_path, digest)
     path.write_text("{}\n")
     with pytest.raises(JournalError, match=r"cannot be read .*: it was removed or damaged, restore it"):

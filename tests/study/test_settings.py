@@ -35,7 +35,7 @@ def test_settings_that_cannot_be_read_say_why(text: str, message: str, tmp_path:
 
 
 def test_a_folder_of_studies_is_no_study_and_they_are_named(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"is no study: expected a folder with study\.json, check the path"):
+    with pytest.raises(JournalError, match=r"is not a study: expected a folder with study\.json, check the path"):
         read_settings(tmp_path)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -57,7 +57,7 @@ FactoryName = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:FACTORY",
-        help="A function, importable from this folder, that is called with nothing and returns a training.",
+        help="A function, importable from this folder, that takes no arguments and returns a training.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
