@@ -30,7 +30,7 @@ LONGEST = (
     "test_runner.py",
     "test_faults.py",
     "test_kill.py",
-    "test_ray_tune.py",
+    "test_scheduler.py",
     "test_docs.py",
 )
 

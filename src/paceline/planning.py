@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.integrations.grouped_warnings import GroupedWarnings
 from paceline.integrations.logs import traces_in
-from paceline.integrations.notes import Notes
 from paceline.integrations.series import Rate
 from paceline.model import (
     Forecast,
@@ -80,7 +80,7 @@ def plan_from(
     if twice := [str(source) for source, place in zip(sources, places, strict=True) if places.count(place) > 1]:
         raise InputError(f"expected each source once, got {twice[0]} several times: name it once")
     asked = None if lr is None else LearningRateRange.of(lr)
-    with Notes() as notes:
+    with GroupedWarnings() as notes:
         read_in = [_read(Path(source), step, rate, value, mode, notes) for source in sources]
     traces = [trace for source in read_in for trace in source.traces]
     seen = sum(int(is_sound(trace.values).sum()) for trace in traces)
@@ -95,7 +95,9 @@ def plan_from(
     return _view(read_in, model, planned, stable_range(model, bounds))
 
 
-def _read(path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str, notes: Notes) -> Source:
+def _read(
+    path: Path, step: str | None, rate: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings
+) -> Source:
     study = Study.open(path) if (path / "study.json").exists() else None
     if study is not None and study.tasks:
         raise InputError(

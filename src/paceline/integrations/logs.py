@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.integrations.notes import Notes
+from paceline.integrations.grouped_warnings import GroupedWarnings
 from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
 from paceline.integrations.tensorboard import FILE_MARK, Scalars, event_files, read_scalars
 from paceline.study import Study
@@ -42,12 +42,12 @@ def read_traces(
     Returns:
         One trace per run; forks of a study with their parents.
     """
-    with Notes() as notes:
+    with GroupedWarnings() as notes:
         return traces_in(Path(path), notes, step=step, lr=lr, value=value, mode=mode)
 
 
 def traces_in(
-    where: Path, notes: Notes, *, step: str | None, lr: "Rate | None", value: str | None, mode: str
+    where: Path, notes: GroupedWarnings, *, step: str | None, lr: "Rate | None", value: str | None, mode: str
 ) -> list[Trace]:
     """As `read_traces`; what is to be said of the log is added to `notes`, which several logs may share."""
     if (where / "study.json").exists() or (where / "journal.jsonl").exists():
@@ -80,7 +80,7 @@ def _of_study(folder: Path) -> list[Trace]:
 
 
 def _of_table(
-    path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str, notes: Notes
+    path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings
 ) -> list[Trace]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -140,7 +140,7 @@ def _check_order(name: str, values: Series) -> None:
             )
 
 
-def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str, notes: Notes) -> list[Trace]:
+def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings) -> list[Trace]:
     """Each folder with event files is a run; one that has no rate or no loss is left out with a warning."""
     folders: dict[Path, list[Path]] = {}
     for file in event_files(path):
@@ -159,7 +159,7 @@ def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str, note
 
 
 def _of_folder(
-    where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str, notes: Notes
+    where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings
 ) -> list[Trace]:
     parts = [read_scalars([file]) for file in files]
     tags = list({tag: None for part in parts for tag in part})

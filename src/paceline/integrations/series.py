@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.integrations.notes import Notes
+from paceline.integrations.grouped_warnings import GroupedWarnings
 from paceline.traces import Objective, Schedule, Trace
 
 Series = list[tuple[int, float]]  # step and number, in the order written
@@ -68,7 +68,7 @@ VALUE = Kind("the loss", "loss, value, val_loss, train/loss", "value= (--value-c
 
 
 def pick(
-    names: Sequence[str], kind: Kind, given: str | None, where: str, notes: Notes, *, thing: str = "column"
+    names: Sequence[str], kind: Kind, given: str | None, where: str, notes: GroupedWarnings, *, thing: str = "column"
 ) -> str:
     """The name that was given, or the one that suits best; a choice between several is said.
 

@@ -1,7 +1,6 @@
 """Ray Tune's own tuner with our scheduler, on a real cluster on this machine: what was decided survives a restore."""
 
 import gc
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,12 +15,13 @@ pytest.importorskip("ray.tune")
 import ray
 from ray import tune
 
-from paceline.errors import InputError, TrainingError
-from paceline.integrations.ray_tune import PacelineScheduler, rate, set_rate
-from paceline.integrations.ray_tune.rates import rated, staircase
+from paceline.errors import InputError
+from paceline.integrations.ray_tune import PacelineScheduler, rate
+from paceline.integrations.ray_tune.trial_rates import staircase
 from paceline.strategy import Dynamic, ForkPlan, Rung
 from paceline.study import Decided, Event, Failure, Finished, Interval, Report, read_journal
 from paceline.traces import Schedule
+from tests.integrations.ray_tune.example_trainables import Descent
 
 # ray's own: files and processes that it leaves to the garbage collector, and notices about itself
 pytestmark = [
@@ -35,35 +35,6 @@ SMALL = replace(  # two trials and a rung at iteration 3: starting a trial again
     Dynamic.horizon(forks=2), plan=ForkPlan(2, (Rung(1 / 3, 2, 1),), protect_leader=True), weights="raw"
 )
 STAIRS = replace(SMALL, base=staircase(STEPS, 2))  # at iterations 3 and 6
-
-
-class Descent(tune.Trainable):
-    """Steepest descent on a quadratic. The checkpoint holds the optimiser's state, and with it the rate: ray's bug."""
-
-    def setup(self, config: dict[str, Any]) -> None:
-        torch.set_num_threads(1)
-        self.weights = torch.nn.Parameter(torch.ones(4))
-        self.optimizer = torch.optim.SGD([self.weights], lr=config["lr"])
-
-    def loss(self) -> torch.Tensor:
-        return (self.weights.square() * torch.tensor([1.0, 0.5, 0.1, 0.02])).sum()
-
-    def step(self) -> dict[str, float]:
-        before = self.weights.detach().clone()
-        self.optimizer.zero_grad()
-        self.loss().backward()
-        self.optimizer.step()
-        assert self.weights.grad is not None
-        used = float((before - self.weights.detach())[0] / self.weights.grad[0])  # the rate that moved the weights
-        return {"loss": float(self.loss().detach()), "lr": used}
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        torch.save([self.weights.detach(), self.optimizer.state_dict()], Path(checkpoint_dir) / "state.pt")
-
-    def load_checkpoint(self, checkpoint: str) -> None:
-        weights, state = torch.load(Path(checkpoint) / "state.pt")
-        self.weights.data.copy_(weights)
-        self.optimizer.load_state_dict(state)
 
 
 def forgetful(config: dict[str, Any]) -> None:
@@ -258,7 +229,7 @@ def test_an_experiment_whose_trials_all_raise_ends_and_says_why(cluster: None, t
 
 
 @pytest.mark.slow
-def test_a_function_that_loads_an_old_rate_is_told(cluster: None, tmp_path: Path) -> None:
+def test_a_function_that_trains_at_an_old_rate_gets_an_error(cluster: None, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="brought back an old rate"):
         experiment(tmp_path, forgetful, scheduler(strategy=STAIRS)).fit()
 
@@ -276,42 +247,3 @@ def test_a_trial_is_started_again_at_each_stair(cluster: None, tmp_path: Path) -
 def test_the_number_of_trials_must_suit_the_cost(cluster: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected num_samples=8"):
         experiment(tmp_path, forgetful, PacelineScheduler(lr=(1e-3, 1.0), steps=40, cost=2.3)).fit()
-
-
-def test_a_checkpoint_brings_the_old_rate_back_unless_it_is_kept_from_it(tmp_path: Path) -> None:
-    """What ray's own schedulers run is the class itself."""
-
-    def made(kind: type[tune.Trainable], lr: float) -> Any:
-        trial: Any = kind.__new__(kind)  # without the folder in people's homes that Ray makes
-        trial.config, trial._iteration = {"lr": lr}, 0
-        trial.setup(trial.config)
-        return trial
-
-    made(Descent, 0.5).save_checkpoint(str(tmp_path))
-    theirs, ours = made(Descent, 0.1), made(rated(Descent, "lr", must_hold=True), 0.1)
-    for trial in (theirs, ours):
-        trial.load_checkpoint(str(tmp_path))
-    assert [trial.step()["lr"] for trial in (theirs, ours)] == pytest.approx([0.5, 0.1], rel=1e-4)
-    ours.optimizer = None
-    with pytest.raises(TrainingError, match="holds no torch optimiser"):
-        ours.step()
-
-
-def test_a_rate_is_written_after_a_checkpoint() -> None:
-    groups = [{"params": [torch.nn.Parameter(torch.ones(1))], "lr": lr} for lr in (0.5, 0.05)]
-    optimizer = torch.optim.SGD(groups)
-    set_rate(optimizer, 0.1)
-    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.1, 0.01])
-    assert rate({"paceline_schedule": Schedule.of("linear", 0.4, steps=10).to_json()}, 5) == pytest.approx(0.2)
-    with pytest.raises(InputError, match="pass stairs=0 to PacelineScheduler"):
-        rate({"lr": 0.1}, 5)
-
-
-def test_stairs_go_down_to_nearly_nothing() -> None:
-    schedule = Schedule([2.0], [0, 100], base=staircase(100, 7))
-    rates = [schedule(step) for step in range(100)]
-    assert sorted({round(rate, 6) for rate in rates}, reverse=True) == pytest.approx(
-        [2.0, *(2.0 * (k + 0.5) / 7 for k in reversed(range(7)))], abs=1e-6
-    )
-    assert math.isclose(rates[29], 2.0)
-    assert rates[30] < 2.0
