@@ -104,7 +104,14 @@ def test_the_site_builds_without_a_warning_and_asks_nothing_of_other_hosts(tmp_p
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
     assert done.returncode == 0, done.stderr
     pages = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
-    assert {"index.html", "experiments.html", "reference.html", "tutorials/first_run.html"} <= set(pages)
+    assert {
+        "index.html",
+        "experiments.html",
+        "results.html",
+        "research_log.html",
+        "reference.html",
+        "tutorials/first_run.html",
+    } <= set(pages)
     for name, text in pages.items():
         assert not re.findall(r'<(?:script|img|link)[^>]+(?:src|href)="https?:', text), name
     assert 'id="paceline.tune"' in pages["reference.html"]

@@ -1,6 +1,6 @@
 """The numbers of a run without forks that were found by search, each with its meaning.
 
-docs/research.md, "One run without forks", has the tables they come from. Shares are of a run's steps. Changes of a rate
+docs/research_log.md, "One run without forks", has the tables they come from. Shares are of a run's steps. Changes of a rate
 are in decades.
 """
 
