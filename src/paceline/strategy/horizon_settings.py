@@ -1,7 +1,7 @@
 """The numbers of the preset `horizon` that were found by search, each with its meaning.
 
-docs/research_log.md, "Tuning on the fly", has the tables they come from. Shares are of a run's steps. Changes of a rate,
-and gaps between two rates, are in decades.
+docs/research_log.md, "Tuning on the fly", has the tables they come from. Shares are of a run's steps. Changes of a
+rate, and gaps between two rates, are in decades.
 """
 
 from dataclasses import dataclass

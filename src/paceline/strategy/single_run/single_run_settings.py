@@ -1,7 +1,7 @@
 """The numbers of a run without forks that were found by search, each with its meaning.
 
-docs/research_log.md, "One run without forks", has the tables they come from. Shares are of a run's steps. Changes of a rate
-are in decades.
+docs/research_log.md, "One run without forks", has the tables they come from. Shares are of a run's steps. Changes of a
+rate are in decades.
 """
 
 from dataclasses import dataclass
