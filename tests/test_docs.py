@@ -12,13 +12,22 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 LITTLE = "locations=6, models=2, search=paceline.settings.SearchBudget(draws=4, grid=3, sweeps=1)"
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+PAGES = ("README.md", "docs/one_run.md", "docs/planning.md")
+BLOCKS = [
+    (page, block)
+    for page in PAGES
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+]
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_code_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[page for page, _ in BLOCKS])
+def test_code_on_a_page_runs(page: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # some write files
-    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    exec(compile(block, page, "exec"), {"__name__": "__main__"})
+
+
+def test_the_readme_is_one_screen() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
 @pytest.mark.filterwarnings("ignore:.*which is not a GPU:UserWarning")  # as the page on forks on one GPU says
