@@ -36,7 +36,7 @@ def test_forks_that_fail_or_fall_behind_together() -> None:
     events = [*EVENTS[:4], *parents, *EVENTS[4:7], *behind, Dropped(5, 20, because("cloned", clone=6)), EVENTS[8], lost]
     sentences = decision_text(state_of(*events), 1).sentences
     assert sentences[-3:] == (
-        "Fork 5 was dropped: its clone, fork 6, goes on.",
+        "Fork 5 was dropped: its clone, fork 6, continues.",
         "Forks 1 at 1, 3 at 3 and 4 at 4 are behind and dropped.",
         "Fork 2 failed at step 60: the value at step 60 is not finite.",
     )

@@ -137,7 +137,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "clone": lambda d: (
         f"fork {d['fork']} starts as a clone of fork {d['parent']} at {_rate(d['rate'])}: {describe(d['why'])}"
     ),
-    "new rate": lambda d: f"fork {d['fork']} goes on at {_rate(d['rate'])}: {describe(d['why'])}",
+    "new rate": lambda d: f"fork {d['fork']} continues at {_rate(d['rate'])}: {describe(d['why'])}",
     "edge": lambda d: (
         f"fork {d['fork']} is best at the {d['edge']} rate tried: fork {d['clone']} tries a rate further out, "
         f"{_rate(d['rate'])}"
@@ -148,8 +148,8 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     ),
     "ended best": lambda d: f"fork {d['fork']} ended best, at {format_number(d['value'])} over its last observations",
     "behind": lambda d: f"its value {format_number(d['value'])} is behind",
-    "cloned": lambda d: f"its clone, fork {d['clone']}, goes on",
-    "runs go on": lambda d: f"{d['runs']} runs go on",
+    "cloned": lambda d: f"its clone, fork {d['clone']}, continues",
+    "runs go on": lambda d: f"{d['runs']} runs continue",
     "every run failed": lambda d: "every run failed: lower the upper bound of the rate",
     # why a fork gets a rate
     "factor": lambda d: f"{d['factor']:.2f} times the rate of fork {d['fork']}",
@@ -186,7 +186,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "diverged": lambda d: "training diverged",
     "all tries diverged": lambda d: "training diverged at every rate tried: lower the bounds of the rate",
     "lower peak": lambda d: (
-        f"training diverged: it goes on from step {d['step']:,} at {_rate(d['rate'])}, and not above that again"
+        f"training diverged: it continues from step {d['step']:,} at {_rate(d['rate'])}, and not above that again"
     ),
     # a family of tasks
     "initial design": _initial_design,
