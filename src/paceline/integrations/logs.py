@@ -1,24 +1,47 @@
-"""Logs of old runs, read into traces: a study, a CSV file, TensorBoard's events.
+"""Read logs of old runs as traces: a study, a CSV file, or TensorBoard's event files.
 
-What is needed of a run is when, at which rate, and how good. Everything else about a log (names, gaps, several runs in
-one file, a run that was continued) is sorted out here and in `series`, so that a model sees traces and nothing else.
+A trace needs steps, rates and values. Everything else about a log is handled here: names of columns, gaps, several runs
+in one file, a run that was continued.
 """
 
 import csv
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from paceline.errors import InputError
+from paceline.integrations.column_names import RATE, STEP, VALUE, choose_column
 from paceline.integrations.grouped_warnings import GroupedWarnings
-from paceline.integrations.series import RATE, STEP, VALUE, Rate, Series, constant_rate, pick, trace_of
 from paceline.integrations.tensorboard import FILE_MARK, Scalars, event_files, read_scalars
+from paceline.integrations.trace_builder import Rate, Series, build_trace, constant_rate
 from paceline.study import Study
-from paceline.traces import Trace
+from paceline.traces import Schedule, Trace
 
-TABLES = {".csv", ".tsv", ".txt"}
-_RUNS = ("run", "run_id", "run_name", "run id", "run name")
+TABLE_ENDINGS = {".csv", ".tsv", ".txt"}
+_RUN_COLUMNS = ("run", "run_id", "run_name", "run id", "run name")
+
+
+@dataclass(frozen=True, slots=True)
+class LogColumns:
+    """How to read a log.
+
+    Args:
+        step: the column that counts updates; None finds it by its name, as with the next two.
+        rate: the column or tag of the rate; or the rate itself, or a `Schedule`, if it was not logged.
+        value: the column or tag of the loss, or of what is to be improved.
+        mode: "min" for a loss, "max" otherwise.
+    """
+
+    step: str | None = None
+    rate: "Rate | None" = None
+    value: str | None = None
+    mode: str = "min"
+
+    @property
+    def rate_name(self) -> str | None:
+        """The column of the rate, if the user named one."""
+        return self.rate if isinstance(self.rate, str) else None
 
 
 def read_traces(
@@ -32,56 +55,79 @@ def read_traces(
     """Read the runs of a study folder, of a table (CSV), or of TensorBoard's event files.
 
     Args:
-        path: the study's folder; the table, with a column `run` where it holds several; an event file, or a folder,
-            where each folder below with event files is a run.
-        step: the column that counts updates; by default found by its name, as the next two.
-        lr: the column or tag of the rate; or, where it was not logged, the rate itself or a `Schedule`.
-        value: the column or tag of the loss, or of whatever is to be improved.
-        mode: "min" for a loss, "max" otherwise; a study knows.
+        path: a study's folder; a table, with a column `run` if it holds several; an event file; or a folder, in which
+            each folder with event files is a run.
+        step: the column that counts updates; by default found by its name, as with the next two.
+        lr: the column or tag of the rate; or the rate itself, or a `Schedule`, if it was not logged.
+        value: the column or tag of the loss, or of what is to be improved.
+        mode: "min" for a loss, "max" otherwise. A study has its own mode.
 
     Returns:
         One trace per run; forks of a study with their parents.
     """
-    with GroupedWarnings() as notes:
-        return traces_in(Path(path), notes, step=step, lr=lr, value=value, mode=mode)
+    with GroupedWarnings() as grouped:
+        return read_log(Path(path), grouped, LogColumns(step, lr, value, mode))
 
 
-def traces_in(
-    where: Path, notes: GroupedWarnings, *, step: str | None, lr: "Rate | None", value: str | None, mode: str
-) -> list[Trace]:
-    """As `read_traces`; what is to be said of the log is added to `notes`, which several logs may share."""
-    if (where / "study.json").exists() or (where / "journal.jsonl").exists():
-        return _of_study(where)
-    if where.is_file() and FILE_MARK in where.name:
-        return _of_events(where, lr, value, mode, notes)
-    if where.is_file() and where.suffix.lower() in TABLES:
-        return _of_table(where, step, lr, value, mode, notes)
-    if where.is_dir() and event_files(where):
-        return _of_events(where, lr, value, mode, notes)
-    is_there = (
-        "a folder without any of these" if where.is_dir() else f"a file that ends in {where.suffix or 'nothing'!r}"
-    )
-    got = is_there if where.exists() else "nothing there"
+def read_log(path: Path, grouped: GroupedWarnings, columns: LogColumns) -> list[Trace]:
+    """The runs of one log, as `read_traces`. Several logs may share the warnings."""
+    if (path / "study.json").exists() or (path / "journal.jsonl").exists():
+        return _read_study(path)
+    if path.is_file() and FILE_MARK in path.name:
+        return _read_events(path, columns, grouped)
+    if path.is_file() and path.suffix.lower() in TABLE_ENDINGS:
+        return _read_table(path, columns, grouped)
+    if path.is_dir() and event_files(path):
+        return _read_events(path, columns, grouped)
+    if path.is_dir():
+        got = "a folder without any of these"
+    else:
+        got = f"a file that ends in {path.suffix or 'nothing'!r}" if path.exists() else "nothing there"
     raise InputError(
-        f"{where}: expected a study folder, a table (.csv, .tsv) or TensorBoard's event files, got {got}: "
-        "check the path"
+        f"{path}: expected a study folder, a table (.csv, .tsv) or TensorBoard's event files, got {got}: check the path"
     )
 
 
-def _of_study(folder: Path) -> list[Trace]:
-    """The forks, by their raw weights where these were observed."""
-    named: dict[str, Trace] = {}
+def _read_study(folder: Path) -> list[Trace]:
+    """The forks, by their raw weights if these were observed."""
+    by_name: dict[str, Trace] = {}
     for trace in Study.open(folder).traces():
-        parent = named[trace.parent.name] if trace.parent is not None else None
-        named[trace.name] = replace(trace, name=f"{folder}, fork {trace.name}", parent=parent)
-    if not named:
+        parent = by_name[trace.parent.name] if trace.parent is not None else None
+        by_name[trace.name] = replace(trace, name=f"{folder}, fork {trace.name}", parent=parent)
+    if not by_name:
         raise InputError(f"{folder}: expected runs with observations, got none: wait until its first interval is over")
-    return list(named.values())
+    return list(by_name.values())
 
 
-def _of_table(
-    path: Path, step: str | None, lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings
-) -> list[Trace]:
+def _read_table(path: Path, columns: LogColumns, grouped: GroupedWarnings) -> list[Trace]:
+    names, rows = _rows(path)
+    log, rate = str(path), constant_rate(columns.rate, names)
+    step_column = choose_column(names, STEP, columns.step, log, grouped)
+    value_column = choose_column(names, VALUE, columns.value, log, grouped)
+    rate_column = None if rate is not None else choose_column(names, RATE, columns.rate_name, log, grouped)
+    run_column = next((name for name in names if name.lower() in _RUN_COLUMNS), None)
+    read = [value_column] if rate_column is None else [value_column, rate_column]
+    runs: dict[str, dict[str, Series]] = {}
+    for number, row in enumerate(rows, start=2):
+        cells = dict(zip(names, row, strict=False))
+        if not cells.get(step_column, "").strip():
+            continue
+        run = cells.get(run_column, "") if run_column else ""
+        series = runs.setdefault(f"{path}, run {run}" if run else log, {name: [] for name in read})
+        for name in read:
+            if cells.get(name, "").strip():
+                step = _parse_step(cells[step_column], path, step_column, number)
+                series[name].append((step, _parse_number(cells[name], path, name, number)))
+    for name, series in runs.items():
+        _check_order(name, series[value_column])
+    return [
+        build_trace(name, _rates(series, rate, rate_column), series[value_column], columns.mode)
+        for name, series in runs.items()
+    ]
+
+
+def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Column names, and the rows below them."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         rows = list(csv.reader(lines, delimiter=max(",;\t", key=lines[0].count))) if lines else []
@@ -89,29 +135,17 @@ def _of_table(
         raise InputError(f"{path} does not read as a table ({error}): expected a CSV file, write it again") from error
     if len(rows) < 2:
         raise InputError(f"{path}: expected a line of column names and a line per observation, got {len(rows)} line(s)")
-    names = [name.strip() for name in rows[0]]
-    rate = constant_rate(lr, names)
-    at, of = pick(names, STEP, step, str(path), notes), pick(names, VALUE, value, str(path), notes)
-    by = next((name for name in names if name.lower() in _RUNS), None)
-    named = lr if isinstance(lr, str) else None
-    wanted = [of] if rate is not None else [of, pick(names, RATE, named, str(path), notes)]
-    found: dict[str, dict[str, Series]] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        cells = dict(zip(names, row, strict=False))
-        if not cells.get(at, "").strip():
-            continue
-        run = found.setdefault(cells.get(by, "") if by else "", {name: [] for name in wanted})
-        for name in wanted:
-            if cells.get(name, "").strip():
-                run[name].append((_whole(cells[at], path, at, number), _number(cells[name], path, name, number)))
-    runs = {f"{path}, run {run}" if run else str(path): columns for run, columns in found.items()}
-    for name, columns in runs.items():
-        _check_order(name, columns[of])
-    rated = {name: rate if rate is not None else columns[wanted[1]] for name, columns in runs.items()}
-    return [trace_of(name, rated[name], columns[of], mode) for name, columns in runs.items()]
+    return [name.strip() for name in rows[0]], rows[1:]
 
 
-def _number(cell: str, path: Path, name: str, row: int) -> float:
+def _rates(
+    series: dict[str, Series], rate: "float | Schedule | None", column: str | None
+) -> "Series | float | Schedule":
+    """The rate that the user passed, or the rates that were logged."""
+    return rate if rate is not None else series.get(column or "", [])
+
+
+def _parse_number(cell: str, path: Path, name: str, row: int) -> float:
     try:
         return float(cell)
     except ValueError as error:
@@ -121,8 +155,8 @@ def _number(cell: str, path: Path, name: str, row: int) -> float:
         ) from error
 
 
-def _whole(cell: str, path: Path, name: str, row: int) -> int:
-    number = _number(cell, path, name, row)
+def _parse_step(cell: str, path: Path, name: str, row: int) -> int:
+    number = _parse_number(cell, path, name, row)
     if number != number // 1 or number < 0:
         raise InputError(
             f"{path}, line {row}: expected a whole step from 0 on in {name!r}, got {cell!r}: count updates"
@@ -131,7 +165,7 @@ def _whole(cell: str, path: Path, name: str, row: int) -> int:
 
 
 def _check_order(name: str, values: Series) -> None:
-    """Steps may go back to a checkpoint, but not to where the run began."""
+    """Steps may go back to a checkpoint, but not to the beginning of the run."""
     for (before, _), (step, _) in pairwise(values):
         if step < before and step <= values[0][0]:
             raise InputError(
@@ -140,50 +174,45 @@ def _check_order(name: str, values: Series) -> None:
             )
 
 
-def _of_events(path: Path, lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings) -> list[Trace]:
-    """Each folder with event files is a run; one that has no rate or no loss is left out with a warning."""
-    folders: dict[Path, list[Path]] = {}
+def _read_events(path: Path, columns: LogColumns, grouped: GroupedWarnings) -> list[Trace]:
+    """Each folder with event files is a run. A folder without a rate or a loss is left out with a warning."""
+    files_by_folder: dict[Path, list[Path]] = {}
     for file in event_files(path):
-        folders.setdefault(file.parent, []).append(file)
-    found, refused = list[Trace](), dict[Path, InputError]()
-    for folder, files in folders.items():
+        files_by_folder.setdefault(file.parent, []).append(file)
+    traces, refused = list[Trace](), dict[Path, InputError]()
+    for folder, files in files_by_folder.items():
         try:
-            found += _of_folder(path if path.is_file() else folder, files, lr, value, mode, notes)
+            traces += _read_event_folder(path if path.is_file() else folder, files, columns, grouped)
         except InputError as error:
             refused[folder] = error
-    if not found:
+    if not traces:
         raise next(iter(refused.values()))
     for folder, error in refused.items():
-        notes.add(f"left out: {error}", str(folder))
-    return found
+        grouped.add(f"left out: {error}", str(folder))
+    return traces
 
 
-def _of_folder(
-    where: Path, files: Sequence[Path], lr: "Rate | None", value: str | None, mode: str, notes: GroupedWarnings
-) -> list[Trace]:
+def _read_event_folder(path: Path, files: Sequence[Path], columns: LogColumns, grouped: GroupedWarnings) -> list[Trace]:
     parts = [read_scalars([file]) for file in files]
     tags = list({tag: None for part in parts for tag in part})
-    rate = constant_rate(lr, tags)
-    of = pick(tags, VALUE, value, str(where), notes, thing="tag")
-    named = lr if isinstance(lr, str) else None
-    by = "" if rate is not None else pick(tags, RATE, named, str(where), notes, thing="tag")
-    runs = _runs(parts, of)
-    several = len(runs) > 1
+    log, rate = str(path), constant_rate(columns.rate, tags)
+    value_tag = choose_column(tags, VALUE, columns.value, log, grouped, thing="tag")
+    rate_tag = None if rate is not None else choose_column(tags, RATE, columns.rate_name, log, grouped, thing="tag")
+    runs = _split_runs(parts, value_tag)
+    names = [f"{path}, run {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else [log]
     return [
-        trace_of(
-            f"{where}, run {i}" if several else str(where), run.get(by, []) if rate is None else rate, run[of], mode
-        )
-        for i, run in enumerate(runs, start=1)
+        build_trace(name, _rates(run, rate, rate_tag), run[value_tag], columns.mode)
+        for name, run in zip(names, runs, strict=True)
     ]
 
 
-def _runs(parts: Sequence[Scalars], of: str) -> list[Scalars]:
-    """Files of one folder: one goes on with the run before it, unless its values begin where those did."""
+def _split_runs(parts: Sequence[Scalars], value_tag: str) -> list[Scalars]:
+    """The runs in one folder. A file continues the run before it, unless its values begin where that run began."""
     runs: list[Scalars] = [{}]
     for part in parts:
-        begun = runs[-1].get(of)
-        if begun and of in part and part[of][0][0] <= begun[0][0]:
+        values = runs[-1].get(value_tag)
+        if values and value_tag in part and part[value_tag][0][0] <= values[0][0]:
             runs.append({})
         for tag, series in part.items():
             runs[-1].setdefault(tag, []).extend(series)
-    return [run for run in runs if of in run]
+    return [run for run in runs if value_tag in run]

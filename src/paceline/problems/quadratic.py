@@ -1,4 +1,4 @@
-"""The noisy quadratic: a training with a closed form, and the best schedule it allows (Wu et al. 2018).
+"""The noisy quadratic: a training with a closed form, and the best schedule it allows (Wu and others, 2018).
 
 Loss(theta) = sum_i h_i theta_i^2 / 2, gradients h_i theta_i + s sqrt(h_i) e_i with e_i standard normal, plain SGD. Then
 
