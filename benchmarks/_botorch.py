@@ -47,8 +47,8 @@ def propose(x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found, _ = optimize_acqf(criterion, cube(x.shape[1]), q=1, num_restarts=5, raw_samples=128)
-    return found[0].numpy()
+        x_best, _ = optimize_acqf(criterion, cube(x.shape[1]), q=1, num_restarts=5, raw_samples=128)
+    return x_best[0].numpy()
 
 
 def best_mean(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -62,5 +62,5 @@ def best_mean(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
         run = x[int(model.posterior(torch.tensor(x)).mean.argmax())]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found, _ = optimize_acqf(PosteriorMean(model), cube(x.shape[1]), q=1, num_restarts=5, raw_samples=256)
-    return run, found[0].numpy()
+        x_best, _ = optimize_acqf(PosteriorMean(model), cube(x.shape[1]), q=1, num_restarts=5, raw_samples=256)
+    return run, x_best[0].numpy()

@@ -34,11 +34,11 @@ def stored() -> Path:
 
 def _published(path: Path) -> list[np.ndarray]:
     """Five batches to train on and one to test: a byte for the class, then planes of red, green and blue."""
-    found = list[np.ndarray]()
+    arrays = list[np.ndarray]()
     for names in ([f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]):
         rows = np.concatenate([np.fromfile(path / name, np.uint8).reshape(-1, 1 + 3 * 32 * 32) for name in names])
-        found += [rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy(), rows[:, 0].copy()]
-    return found
+        arrays += [rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy(), rows[:, 0].copy()]
+    return arrays
 
 
 def _packed(path: Path) -> tuple[np.ndarray, ...]:

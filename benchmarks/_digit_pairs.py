@@ -1,11 +1,11 @@
 """A family of five real tasks: which of two digits an image shows, for 0/1, 2/3, 4/5, 6/7 and 8/9.
 
 A network of 16 hidden units, plain SGD on 8 images a step, shifted by up to a pixel at random so that they cannot be
-learnt by heart; the value is the loss on a quarter of the images under all nine shifts (`paceline.problems.digits` does
+memorised; the value is the loss on a quarter of the images under all nine shifts (`paceline.problems.digits` does
 the same for ten digits). Written out in numpy: a run of 300 steps takes 15 ms. Too low a rate learns nothing, too high
 a one kills every unit, and pairs differ in how far they get.
 
-The best known schedule of each pair (`results/digit_pairs.json`) is that of a search on seeds that no method sees:
+The best known schedule of each pair (`results/digit_pairs.json`) is that of a search on seeds that no method uses:
 `python -m benchmarks._digit_pairs` tries 400 schedules, then 12 rounds of 60 around the best. Regret is the mean log
 final loss over 20 further seeds, less that of the best known schedule.
 """
@@ -26,8 +26,8 @@ PAIRS = {"0/1": (0, 1), "2/3": (2, 3), "4/5": (4, 5), "6/7": (6, 7), "8/9": (8, 
 SPACE = Space(LearningRateRange(1e-2, 3.0), 300, 5)
 WIDTH, BATCH, EVERY = 16, 8, 5
 KNOWN = Path(__file__).parent / "results" / "digit_pairs.json"
-HELD = Path(__file__).parent.parent / "data" / "digits.npz"  # images and labels, where scikit-learn is not installed
-SEARCHED, JUDGED = 10_000_000, 20_000_000  # first seeds of the search, and of the runs that give regrets
+STORED = Path(__file__).parent.parent / "data" / "digits.npz"  # images and labels, where scikit-learn is not installed
+SEARCH_SEEDS, REGRET_SEEDS = 10_000_000, 20_000_000  # first seeds of the search, and of the runs that give regrets
 
 
 @cache
@@ -35,10 +35,10 @@ def images() -> tuple[np.ndarray, np.ndarray]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        held = np.load(HELD)
-        return held["images"], held["labels"]
-    found = load_digits()
-    return found.data / 16.0, found.target
+        arrays = np.load(STORED)
+        return arrays["images"], arrays["labels"]
+    digits = load_digits()
+    return digits.data / 16.0, digits.target
 
 
 def shifted(pixels: np.ndarray) -> np.ndarray:
@@ -51,24 +51,29 @@ def parts(pair: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Training images under nine shifts and their labels, -1 or 1, then all validation images and labels."""
     pixels, digits = images()
     order = np.random.default_rng(0).permutation(len(digits))
-    kept = order[np.isin(digits[order], PAIRS[pair])]
-    held, train = kept[: len(kept) // 4], kept[len(kept) // 4 :]
+    chosen = order[np.isin(digits[order], PAIRS[pair])]
+    held_out, train = chosen[: len(chosen) // 4], chosen[len(chosen) // 4 :]
     labels = np.where(digits == PAIRS[pair][1], 1.0, -1.0)
-    return shifted(pixels[train]), labels[train], shifted(pixels[held]).reshape(-1, 64), np.tile(labels[held], 9)
+    return (
+        shifted(pixels[train]),
+        labels[train],
+        shifted(pixels[held_out]).reshape(-1, 64),
+        np.tile(labels[held_out], 9),
+    )
 
 
 def train(pair: str, schedule: Schedule, seed: int, every: int = EVERY) -> tuple[np.ndarray, np.ndarray]:
     """Steps and validation losses of one run."""
-    inputs, labels, held, answers = parts(pair)
+    inputs, labels, held_out, answers = parts(pair)
     rng = np.random.default_rng(seed)
     w, v = rng.uniform(-1, 1, (64, WIDTH)) / 8, rng.uniform(-1, 1, WIDTH) / WIDTH**0.5
     b, c, rates = np.zeros(WIDTH), 0.0, schedule(np.arange(schedule.steps))
     which = rng.integers(9, size=(len(rates), BATCH)), rng.integers(len(labels), size=(len(rates), BATCH))
 
     def loss() -> float:
-        return float(np.logaddexp(0, -answers * (np.maximum(held @ w + b, 0) @ v + c)).mean())
+        return float(np.logaddexp(0, -answers * (np.maximum(held_out @ w + b, 0) @ v + c)).mean())
 
-    seen = [(0, loss())]
+    observations = [(0, loss())]
     for t, rate in enumerate(rates):
         x, y = inputs[which[0][t], which[1][t]], labels[which[1][t]]
         hidden = np.maximum(x @ w + b, 0)
@@ -76,8 +81,8 @@ def train(pair: str, schedule: Schedule, seed: int, every: int = EVERY) -> tuple
         back = np.outer(slope, v) * (hidden > 0)
         w, b, v, c = w - rate * x.T @ back, b - rate * back.sum(0), v - rate * slope @ hidden, c - rate * slope.sum()
         if (t + 1) % every == 0:
-            seen.append((t + 1, loss()))
-    steps, values = np.array(seen).T
+            observations.append((t + 1, loss()))
+    steps, values = np.array(observations).T
     return steps.astype(int), values
 
 
@@ -92,45 +97,45 @@ def final(pair: str, schedule: Schedule, seeds: range) -> float:
 
 
 @cache
-def known() -> dict[str, dict[str, list[float] | float]]:
+def best_known() -> dict[str, dict[str, list[float] | float]]:
     if not KNOWN.exists():
         raise SystemExit(f"expected the best known schedules in {KNOWN}: python -m benchmarks._digit_pairs finds them")
     return json.loads(KNOWN.read_text())
 
 
-def judged(pair: str, schedule: Schedule) -> float:
+def expected_log_loss(pair: str, schedule: Schedule) -> float:
     """Mean log of the final loss on the seeds that give regrets."""
-    return final(pair, schedule, range(JUDGED, JUDGED + 20))
+    return final(pair, schedule, range(REGRET_SEEDS, REGRET_SEEDS + 20))
 
 
 def search(pair: str, tried: int = 400, rounds: int = 12, each: int = 60) -> dict[str, list[float] | float]:
-    """The best x found: the elite of a random search, then closer and closer around it; judged on other seeds."""
+    """The best x: the elite of a random search, then closer and closer around it, measured on other seeds."""
     rng = np.random.default_rng([sum(map(ord, pair))])
     x = rng.uniform(size=(tried, SPACE.intervals))
-    score = np.array([final(pair, SPACE.schedule(row), range(SEARCHED, SEARCHED + 3)) for row in x])
+    score = np.array([final(pair, SPACE.schedule(row), range(SEARCH_SEEDS, SEARCH_SEEDS + 3)) for row in x])
     x, spread = x[score.argsort()[:15]], 0.2
     for i in range(rounds):
-        first = SEARCHED + 1000 * (i + 1)
+        first = SEARCH_SEEDS + 1000 * (i + 1)
         near = x[rng.integers(len(x), size=each)] + spread * rng.standard_normal((each, x.shape[1]))
         x = np.concatenate([x, x.mean(0, keepdims=True), np.clip(near, 0, 1)])
         score = np.array([final(pair, SPACE.schedule(row), range(first, first + 5)) for row in x])
         x, spread = x[score.argsort()[:15]], 0.85 * spread
     x = np.concatenate([x, x.mean(0, keepdims=True)])
-    first = SEARCHED + 100_000
+    first = SEARCH_SEEDS + 100_000
     score = [final(pair, SPACE.schedule(row), range(first, first + 40)) for row in x]
     best = x[int(np.argmin(score))].round(4)
-    return {"x": best.tolist(), "log_loss": judged(pair, SPACE.schedule(best))}
+    return {"x": best.tolist(), "log_loss": expected_log_loss(pair, SPACE.schedule(best))}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--known", type=Path, default=KNOWN)
-    chosen = parser.parse_args()
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        found = dict(zip(PAIRS, pool.map(search, PAIRS), strict=True))
-    chosen.known.write_text(json.dumps(found, indent=1) + "\n")
-    print(chosen.known.read_text())
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.workers) as pool:
+        best = dict(zip(PAIRS, pool.map(search, PAIRS), strict=True))
+    options.known.write_text(json.dumps(best, indent=1) + "\n")
+    print(options.known.read_text())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 import numpy as np
 
 from paceline import Schedule, Trace
-from paceline.problems import Quadratic
-from paceline.problems.quadratic import QuadraticTraining
+from paceline.problems import Quadratic, QuadraticTraining
 from paceline.traces import LearningRateRange, Objective
 
 STEPS, INTERVALS, EVERY = 300, 5, 5
@@ -25,7 +24,7 @@ def family(tasks: int) -> dict[str, Quadratic]:
 def observed(problem: Quadratic, schedule: Schedule, seed: int, *, task: str, name: str) -> Trace:
     """One run: the loss of its raw weights, noisy as it is."""
     training = QuadraticTraining(problem, seed, every=EVERY)
-    seen = [(0, problem.loss(np.ones(problem.dims)))]
-    seen += [(step, values["raw"]) for step, values in training.advance(schedule, schedule.steps)]
-    steps, values = np.array(seen).T
+    observations = [(0, problem.loss(np.ones(problem.dims)))]
+    observations += [(step, values["raw"]) for step, values in training.advance(schedule, schedule.steps)]
+    steps, values = np.array(observations).T
     return Trace(steps.astype(int), values, schedule, task=task, name=name, objective=OBJECTIVE)

@@ -51,8 +51,8 @@ def train(name: str, base: Shape, peak: float, seed: int) -> dict[str, Any]:
 
 def hindsight(name: str) -> tuple[Shape, float]:
     """Shape and peak of the best fixed schedule."""
-    found = json.loads(FILE.read_text())[name]
-    return shape_from_json(found["base"]), found["peak"]
+    best = json.loads(FILE.read_text())[name]
+    return shape_from_json(best["base"]), best["peak"]
 
 
 def search(path: Path, name: str, jobs: int, limit: float) -> dict[str, Any] | None:
@@ -83,11 +83,11 @@ def search(path: Path, name: str, jobs: int, limit: float) -> dict[str, Any] | N
 
 if __name__ == "__main__":
     options = arguments(__doc__)
-    known = json.loads(FILE.read_text()) if FILE.exists() else {}
+    best_of = json.loads(FILE.read_text()) if FILE.exists() else {}
     for name in PROBLEMS:
-        if name not in known and options.problem in ("", name):
-            found = search(RESULTS / "hindsight.jsonl", name, options.jobs, options.limit)
-            if found is not None:
-                known[name] = found
-                FILE.write_text(json.dumps(known, indent=1) + "\n")
-    print(json.dumps(known, indent=1))
+        if name not in best_of and options.problem in ("", name):
+            best = search(RESULTS / "hindsight.jsonl", name, options.jobs, options.limit)
+            if best is not None:
+                best_of[name] = best
+                FILE.write_text(json.dumps(best_of, indent=1) + "\n")
+    print(json.dumps(best_of, indent=1))

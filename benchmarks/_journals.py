@@ -65,12 +65,12 @@ def population(events: int) -> Generator[Event]:
             raw = tuple(float(v) for v in (1 + 0.1 * rng.random(4)) / (1 + np.array(at) / 1_000))
             yield Report(number, step - INTERVAL, step, at, {"raw": raw, "averaged": tuple(0.9 * v for v in raw)})
         ranked = [int(n) for n in rng.permutation(list(living))]
-        best, gone = ranked[0], ranked[-REPLACED:]
+        best, dropped = ranked[0], ranked[-REPLACED:]
         clones = list(range(born, born + REPLACED))
         why = because("factor", factor=0.8, fork=best)
         reasons = [because("clone", fork=n, parent=best, rate=0.01, why=why) for n in clones]
         yield Decided(round_, step, tuple(reasons), _details(rng, ranked, clones, step), 0.1)
-        for number in gone:
+        for number in dropped:
             yield Dropped(number, step, because("behind", value=0.5))
             del living[number]
         for number in clones:

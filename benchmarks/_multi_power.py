@@ -61,10 +61,10 @@ def fit(traces: Sequence[Trace], warmup: int, seed: int = 0) -> np.ndarray:
         loss = np.concatenate([curve.loss(logarithms) for curve in curves])
         return np.log(np.maximum(loss, 0.1)) - target
 
-    random, found = np.random.default_rng(seed), []
+    random, solutions = np.random.default_rng(seed), []
     for start in range(STARTS):
         begin = TYPICAL + (random.normal(size=len(NAMES)) * SPREAD if start else 0.0)
         box = (TYPICAL - LOWER, TYPICAL + UPPER)
         solution = least_squares(residuals, begin, bounds=box, loss="huber", f_scale=HUBER, max_nfev=400)
-        found.append((solution.cost, solution.x))
-    return min(found, key=lambda pair: pair[0])[1]
+        solutions.append((solution.cost, solution.x))
+    return min(solutions, key=lambda pair: pair[0])[1]

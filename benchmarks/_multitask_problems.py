@@ -1,4 +1,4 @@
-"""The two families that multi-task tuning is measured on: how a run is made, and how an answer is judged."""
+"""The two families that multi-task tuning is measured on: how a run is made, and how a schedule is judged."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Problem:
         tasks: their names.
         space: the schedules searched.
         observe: one run of a task under a schedule, of a seed, with a name.
-        judge: log of the final loss that a schedule is expected to reach.
-        best: the least that is known of it, for each task.
+        judge: log of the expected final loss of a schedule.
+        best: the lowest known value of it for each task.
     """
 
     tasks: tuple[str, ...]
@@ -33,7 +33,7 @@ class Problem:
 
 
 def of_quadratics(problems: dict[str, Quadratic]) -> Problem:
-    """Loss in closed form, so the luck of a run is in no regret."""
+    """Losses in closed form, so that regrets contain no noise of runs."""
 
     def judge(task: str, schedule: Schedule) -> float:
         return float(np.log(problems[task].expected_loss(schedule)[-1]))
@@ -48,15 +48,15 @@ def of_quadratics(problems: dict[str, Quadratic]) -> Problem:
 
 
 @cache
-def problem(name: str) -> Problem:
+def problem_named(name: str) -> Problem:
     if name == "quadratics":
         return of_quadratics(family(5))
     return Problem(
         tuple(pairs.PAIRS),
         pairs.SPACE,
         lambda task, schedule, seed, name: pairs.observed(task, schedule, seed, name=name),
-        pairs.judged,
-        lambda: {task: float(found["log_loss"]) for task, found in pairs.known().items()},
+        pairs.expected_log_loss,
+        lambda: {task: float(best["log_loss"]) for task, best in pairs.best_known().items()},
     )
 
 
@@ -64,10 +64,10 @@ PROBLEMS = ("quadratics", "digits")
 
 
 class Runs:
-    """The runs of one method and seed; the noise of run i is that of its number."""
+    """The runs of one method and seed. The noise of a run depends on its number only."""
 
-    def __init__(self, asked: Problem, seed: int) -> None:
-        self.problem, self.seed, self.traces, self.runs = asked, seed, list[Trace](), list[Run]()
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.problem, self.seed, self.traces, self.runs = problem, seed, list[Trace](), list[Run]()
 
     def make(self, run: Run) -> None:
         number = len(self.runs)
@@ -81,6 +81,6 @@ class Runs:
         ends = [float(np.log(self.traces[i].values[-3:]).mean()) for i in own]
         return np.array([self.runs[i].x for i in own]), np.array(ends)
 
-    def best_seen(self) -> dict[str, Schedule]:
-        found = {task: self.finals(task) for task in self.problem.tasks}
-        return {task: self.problem.space.schedule(x[y.argmin()]) for task, (x, y) in found.items()}
+    def best_observed(self) -> dict[str, Schedule]:
+        finals = {task: self.finals(task) for task in self.problem.tasks}
+        return {task: self.problem.space.schedule(x[y.argmin()]) for task, (x, y) in finals.items()}

@@ -58,8 +58,8 @@ def _quadratic(training: QuadraticTraining) -> Plain:
     def noise() -> Iterator[Tensor]:
         step = 0
         while True:
-            drawn = np.random.default_rng([training.seed, step]).standard_normal(problem.dims)
-            yield problem.noise * curvature.sqrt() * torch.tensor(drawn)
+            noise_of_step = np.random.default_rng([training.seed, step]).standard_normal(problem.dims)
+            yield problem.noise * curvature.sqrt() * torch.tensor(noise_of_step)
             step += 1
 
     def loss(net: nn.Module, push: Tensor) -> Tensor:

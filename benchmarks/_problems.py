@@ -76,8 +76,8 @@ class Block(nn.Module):
         rows, length, width = x.shape
         split = self.attend(self.before_attention(x)).view(rows, length, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        seen = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.mix(seen.transpose(1, 2).reshape(rows, length, width))
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.mix(attended.transpose(1, 2).reshape(rows, length, width))
         return x + self.network(self.before_network(x))
 
 
@@ -98,10 +98,10 @@ class CharacterModel(nn.Module):
 def shakespeare() -> tuple[Tensor, Tensor, int]:
     """Tiny Shakespeare as numbers: training text, validation text (the last tenth), distinct characters."""
     text = (folder() / "tinyshakespeare.txt").read_text()
-    known = {c: i for i, c in enumerate(sorted(set(text)))}
-    numbers = torch.tensor([known[c] for c in text])
+    numbers_of = {c: i for i, c in enumerate(sorted(set(text)))}
+    numbers = torch.tensor([numbers_of[c] for c in text])
     border = int(0.9 * len(numbers))
-    return numbers[:border], numbers[border:], len(known)
+    return numbers[:border], numbers[border:], len(numbers_of)
 
 
 def character_training(seed: int = 0, *, every: int = 10) -> TorchTraining:

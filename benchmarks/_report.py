@@ -29,28 +29,28 @@ def mean_and_interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def machine() -> str:
-    """What a timing depends on."""
+    """Commit, machine and versions: what a timing depends on."""
     names = ", ".join(f"{name} {version(name)}" for name in ("torch", "gpytorch", "scipy", "numpy"))
     command = ["git", "rev-parse", "--short", "HEAD"]
-    asked = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    commit = os.environ.get("PACELINE_COMMIT") or asked.stdout.strip()  # said where a copy has no history of its own
+    process = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    commit = os.environ.get("PACELINE_COMMIT") or process.stdout.strip()  # set it for a copy without history
     where = f"{platform.machine()}, {os.cpu_count()} cores"
     return f"commit {commit}, {where}, Python {platform.python_version()}, {names}"
 
 
 def result(name: str, value: float) -> None:
-    """Keep a figure to be printed last, as `RESULT name value`."""
+    """Keep a number that is printed last, as `RESULT name value`."""
     _results.append((name, value))
 
 
 def print_results() -> None:
-    """Print the figures kept."""
+    """Print these numbers."""
     for name, value in _results:
         print(f"RESULT {name} {value:.6g}")
 
 
 def read_rows(rows: Path) -> list[dict[str, Any]]:
-    """Rows kept as JSON lines, none where there is no file yet."""
+    """Rows from a file of JSON lines; none if there is no file yet."""
     return [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
 
 

@@ -71,10 +71,12 @@ def ratios(rows: Rows, method: str, problem: str, seeds: Sequence[int], of: str)
     pairs = [(rows.get((problem, method, s)), rows.get((problem, "hindsight", s))) for s in seeds]
     if any(a is None or b is None for a, b in pairs):
         return np.nan, np.nan
-    mine = np.array([np.inf if a[of] is None else a[of] for a, _ in pairs])  # pyright: ignore
-    theirs = np.array([b["raw"] for _, b in pairs])  # pyright: ignore
-    ratio = mine.mean() / theirs.mean()
-    error = (mine - ratio * theirs).std(ddof=1) / np.sqrt(len(seeds)) / theirs.mean() if len(seeds) > 1 else np.nan
+    values = np.array([np.inf if a[of] is None else a[of] for a, _ in pairs])  # pyright: ignore
+    hindsight = np.array([b["raw"] for _, b in pairs])  # pyright: ignore
+    ratio = values.mean() / hindsight.mean()
+    error = (
+        (values - ratio * hindsight).std(ddof=1) / np.sqrt(len(seeds)) / hindsight.mean() if len(seeds) > 1 else np.nan
+    )
     return float(ratio), float(error)
 
 

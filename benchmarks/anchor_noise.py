@@ -63,12 +63,12 @@ def main() -> None:
     for noise in (0.02, 0.05, 0.1):
         errors = {True: list[float](), False: list[float]()}
         for seed in range(options.families):
-            for anchor_noise, found in errors.items():
+            for anchor_noise, of_setting in errors.items():
                 rng = np.random.default_rng([seed, int(1000 * noise)])
                 family = SyntheticFamily.of("linear", rng, noise=noise, effect=0.0)
                 runs = runs_of_one_interval(family, rng, 100, every=1)
                 model = TraceModel.fit(runs, intervals=[0, 40], anchor_noise=anchor_noise, random_effect=False)
-                found.append(error(model, family, rng))
+                of_setting.append(error(model, family, rng))
         with_it, without = mean_and_interval(np.array(errors[True])), mean_and_interval(np.array(errors[False]))
         ratio = without[0] / with_it[0]
         rows.append([noise, with_it[0], without[0], ratio])

@@ -49,8 +49,8 @@ def simulated(link: str, families: int, train: int, test: int, intervals: int) -
                 for f, v in interval_forecasts(model, run, len(run.steps) // intervals)
             ]
             hits["intervals"].append(np.mean(pieces, 0).tolist())
-            whole = model.forecast(run.schedule, run.steps[1:], draws=400)
-            hits["traces"].append([float(inside(whole, run.values[1:], level).mean()) for level in LEVELS])
+            forecast = model.forecast(run.schedule, run.steps[1:], draws=400)
+            hits["traces"].append([float(inside(forecast, run.values[1:], level).mean()) for level in LEVELS])
         for kind, values in hits.items():
             covered[kind].append(np.mean(values, 0).tolist())
     return {kind: np.array(values) for kind, values in covered.items()}
@@ -97,8 +97,10 @@ def power_law(steps: np.ndarray, values: np.ndarray, ahead: np.ndarray) -> np.nd
 
     guess = (float(values.max()), float(np.log(max(np.ptp(values), 1e-3))), 0.5)
     bounds = ([-1.0, -12.0, 0.01], [2.0, 3.0, 5.0])
-    found, _ = curve_fit(law, steps.astype(float), values, p0=np.clip(guess, *bounds), bounds=bounds, max_nfev=5_000)
-    return law(ahead.astype(float), *found)
+    coefficients, _ = curve_fit(
+        law, steps.astype(float), values, p0=np.clip(guess, *bounds), bounds=bounds, max_nfev=5_000
+    )
+    return law(ahead.astype(float), *coefficients)
 
 
 def real(name: str, runs: list[Trace], link: str, order: int, fitted: int, tested: int) -> list[object]:
@@ -111,8 +113,8 @@ def real(name: str, runs: list[Trace], link: str, order: int, fitted: int, teste
     for run in shuffled[fitted : fitted + tested]:
         half = len(run.steps) // 2
         start, steps, truth = run.head(half), run.steps[half:], run.values[half:]
-        known = model.update([start])
-        forecast = known.forecast(run.schedule, steps, start=start, draws=400)
+        updated = model.update([start])
+        forecast = updated.forecast(run.schedule, steps, start=start, draws=400)
         last = np.full(len(truth), start.last_value)
         law = power_law(start.steps, start.values, steps)
         misses = [np.abs(guess - truth).mean() for guess in (forecast.median, last, law)]

@@ -46,16 +46,16 @@ def run(key: Key) -> dict[str, Any]:
     """Train once: a fork (all of its observations are kept), a schedule to be forecast, or the one planned."""
     name, method, seed = key
     if method.startswith("fork@"):
-        return train(name, schedule_of(*key), seed, 1 + FORKS.index(float(method.split("@")[1])), whole=True)
+        return train(name, schedule_of(*key), seed, 1 + FORKS.index(float(method.split("@")[1])), keep_all=True)
     if not method.startswith("planned"):
         return train(name, schedule_of(*key), seed, 0)
     share = float(method.split()[1])
-    law = LawModel.fit(known(load(FILE), name, seed, share))
+    law = LawModel.fit(observed_forks(load(FILE), name, seed, share))
     schedule = law.plan(steps=PROBLEMS[name].steps, lr=PROBLEMS[name].bounds(seed)).schedule
     return {**train(name, schedule, seed, 0), "schedule": schedule.to_json()}
 
 
-def train(name: str, schedule: Schedule, seed: int, noise: int, *, whole: bool = False) -> dict[str, Any]:
+def train(name: str, schedule: Schedule, seed: int, noise: int, *, keep_all: bool = False) -> dict[str, Any]:
     """One run with noise of its own; its final value is None where it diverged: twice its first loss, or none."""
     training = PROBLEMS[name].make(seed)
     training.reseed(1000 * (seed + 1) + noise)  # pyright: ignore[reportAttributeAccessIssue]
@@ -67,22 +67,22 @@ def train(name: str, schedule: Schedule, seed: int, noise: int, *, whole: bool =
     raw = np.array([value for _, value in observed])
     diverged = not np.all(raw <= 2 * (raw[0] if first is None else first))
     row: dict[str, Any] = {"final": None if diverged else float(f"{raw[-3:].mean():.6g}")}
-    if whole and not diverged:
+    if keep_all and not diverged:
         row.update(steps=[observed[0][0], observed[-1][0]], raw=[float(f"{value:.5g}") for value in raw])
     return row
 
 
-def known(rows: Rows, name: str, seed: int, share: float) -> list[Trace]:
-    """The forks of a seed as far as they are seen; those that diverged are left out."""
+def observed_forks(rows: Rows, name: str, seed: int, share: float) -> list[Trace]:
+    """The observations of the forks of a seed up to a share of the run; forks that diverged are left out."""
     traces = []
     for unit in FORKS:
         row = rows[name, f"fork@{unit:g}", seed]
         if row["final"] is None:
             continue
         steps = np.linspace(*row["steps"], len(row["raw"])).round().astype(int)
-        seen = steps <= share * PROBLEMS[name].steps
+        observed = steps <= share * PROBLEMS[name].steps
         schedule = schedule_of(name, f"fork@{unit:g}", seed)
-        traces.append(Trace(steps[seen], np.array(row["raw"])[seen], schedule, name=f"{unit:g}"))
+        traces.append(Trace(steps[observed], np.array(row["raw"])[observed], schedule, name=f"{unit:g}"))
     return traces
 
 
@@ -137,19 +137,21 @@ def scores(draws: np.ndarray, truth: np.ndarray) -> list[float]:
 
 def evaluate(rows: Rows, name: str, share: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Scores of each method, one row a seed; and the planned run over others, and whether the law's band holds it."""
-    found, planned = {method: list[list[float]]() for method in METHODS}, list[list[float]]()
+    values_of, planned_runs = {method: list[list[float]]() for method in METHODS}, list[list[float]]()
     for seed in range(SEEDS[name]):
         tests = [test for test in TESTS if rows[name, test, seed]["final"] is not None]
         truth = np.array([rows[name, test, seed]["final"] for test in tests])
         plan = rows[name, f"planned {share:g}", seed]
         schedules = [*(schedule_of(name, test, seed) for test in tests), Schedule.from_json(plan["schedule"])]
-        drawn = {method: draw(known(rows, name, seed, share), name, schedules) for method, draw in METHODS.items()}
-        for method, draws in drawn.items():
-            found[method].append(scores(draws[:-1], truth))
+        draws_of = {
+            method: draw(observed_forks(rows, name, seed, share), name, schedules) for method, draw in METHODS.items()
+        }
+        for method, draws in draws_of.items():
+            values_of[method].append(scores(draws[:-1], truth))
         forks = [rows[name, f"fork@{unit:g}", seed]["final"] or np.inf for unit in FORKS]
-        final, (low, high) = plan["final"] or np.inf, np.quantile(drawn["law"][-1], [0.05, 0.95])
-        planned.append([*(final / np.array([truth.min(), np.median(truth), min(forks)])), low <= final <= high])
-    return {method: np.array(values) for method, values in found.items()}, np.array(planned)
+        final, (low, high) = plan["final"] or np.inf, np.quantile(draws_of["law"][-1], [0.05, 0.95])
+        planned_runs.append([*(final / np.array([truth.min(), np.median(truth), min(forks)])), low <= final <= high])
+    return {method: np.array(values) for method, values in values_of.items()}, np.array(planned_runs)
 
 
 def report(rows: Rows) -> None:
@@ -159,14 +161,14 @@ def report(rows: Rows) -> None:
         overall = {method: list[np.ndarray]() for method in METHODS}
         ratios = list[np.ndarray]()
         for name in SEEDS:
-            found, planned = evaluate(rows, name, share)
-            for method, values in found.items():
+            values_of, planned_runs = evaluate(rows, name, share)
+            for method, values in values_of.items():
                 overall[method].append(values.mean(0))
                 lines.append([name, method, *(f"{value:.3f}" for value in values.mean(0))])
-            plans.append([name, *(f"{value:.3f}" for value in [*planned.mean(0), planned[:, 0].max()])])
-            ratios.append(planned.mean(0))
+            plans.append([name, *(f"{value:.3f}" for value in [*planned_runs.mean(0), planned_runs[:, 0].max()])])
+            ratios.append(planned_runs.mean(0))
             result(f"few_{share:g}_planned_over_best_{name.replace(' ', '_')}", ratios[-1][0])
-            result(f"few_{share:g}_law_coverage90_{name.replace(' ', '_')}", float(found["law"][:, 4].mean()))
+            result(f"few_{share:g}_law_coverage90_{name.replace(' ', '_')}", float(values_of["law"][:, 4].mean()))
         for method, values in overall.items():
             lines.append(["all", method, *(f"{value:.3f}" for value in np.mean(values, 0))])
         print(f"\nFitted to the first {share:.0%} of five forks; means over seeds\n")

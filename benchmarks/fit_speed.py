@@ -66,7 +66,7 @@ def compare(link: str, cap: float, repeats: int) -> None:
             best = max([best, *(bound for _, bound in curve)])
             explored[name].append((setting, curve))
     target, rows = best - slack, list[list[object]]()
-    mine = statistics.median(reached(plain_fit(runs, link)[1], target, np.inf) for _ in range(repeats))
+    ours_seconds = statistics.median(reached(plain_fit(runs, link)[1], target, np.inf) for _ in range(repeats))
     peers: list[float] = []
     for name, tried in explored.items():
         seconds, setting = min((reached(curve, target, cap), setting) for setting, curve in tried)
@@ -77,12 +77,14 @@ def compare(link: str, cap: float, repeats: int) -> None:
         short = best - max((bound for _, curve in tried for _, bound in curve), default=-np.inf)
         peers.append(statistics.median(times))
         at_cap = ">= " if peers[-1] >= cap else ""
-        rows.append([name, f"{at_cap}{peers[-1]:.4g}", f"{at_cap}{peers[-1] / mine:.4g}", len(times), short, setting])
+        rows.append(
+            [name, f"{at_cap}{peers[-1]:.4g}", f"{at_cap}{peers[-1] / ours_seconds:.4g}", len(times), short, setting]
+        )
     print(f"\n{link} link: best ELBO {best:.1f}, seconds to within {slack:.0f} nat of it")
     header = ["method", "seconds", "times ours", "repeats", "nats short at the end", "best (Adam, NGD, batch)"]
-    print(table(header, [["ours", f"{mine:.4g}", "1", repeats, best - model.bound, ""], *rows]))
+    print(table(header, [["ours", f"{ours_seconds:.4g}", "1", repeats, best - model.bound, ""], *rows]))
     print(f"ours to convergence: {statistics.median(plain_fit(runs, link)[1][-1][0] for _ in range(repeats)):.3f} s")
-    result(f"fit_speedup_{link}", min(peers) / mine)
+    result(f"fit_speedup_{link}", min(peers) / ours_seconds)
 
 
 def warm_update(link: str, repeats: int) -> None:

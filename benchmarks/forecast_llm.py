@@ -99,10 +99,10 @@ def main() -> None:
     alone = [errors(law.forecast(c.schedule, c.steps[1:]), c) for c in held_out]
     parameters = _multi_power.fit(fitted, LLM_WARMUP)
     refitted = [Curve.of(c.schedule, c.steps, LLM_WARMUP).loss(parameters)[1:] for c in held_out]
-    theirs = [errors(Forecast(c.steps[1:], loss[None]), c) for c, loss in zip(held_out, refitted, strict=True)]
+    multi_power = [errors(Forecast(c.steps[1:], loss[None]), c) for c, loss in zip(held_out, refitted, strict=True)]
     settings, scores, found = narx()
     best, named, named_2 = int(np.argmin(scores)), SETTINGS.index(NAMED), SETTINGS.index(NAMED_2)
-    refit = over_all(theirs)
+    refit = over_all(multi_power)
     rows: list[list[object]] = [
         ["the law", *over_all(ours)],
         ["the law, not told the first row", *over_all(alone)],
@@ -115,7 +115,7 @@ def main() -> None:
     print("\nerrors are means over the six curves forecast, the worst one over all of their rows")
     print(f"up to step {SHARED:,} five of the six are the same run as wsdcon_9, which is fitted to; curve by curve:\n")
     each = [
-        [curve.name, *ours[i][:3], *theirs[i][:2], found[named_2][i][0], found[named][i][0]]
+        [curve.name, *ours[i][:3], *multi_power[i][:2], found[named_2][i][0], found[named][i][0]]
         for i, curve in enumerate(held_out)
     ]
     head = ["curve", "law: MAE", "worst", "band holds", "Multi-Power: MAE", "worst", "NARX(2): MAE", "NARX(1): MAE"]

@@ -77,8 +77,8 @@ def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
     """Tune a problem; final values of the fork that won, and the steps that all forks took."""
     steps = list[int]()
     try:
-        found = tuned(PROBLEMS[name], strategy, seed, partial(count_steps, steps))
-        last = next(fork.last_values for fork in found.history.forks if fork.id == found.fork)
+        tuned_study = tuned(PROBLEMS[name], strategy, seed, partial(count_steps, steps))
+        last = next(fork.last_values for fork in tuned_study.history.forks if fork.id == tuned_study.fork)
     except TrainingError as error:
         last = {"raw": None, "averaged": None, "failure": str(error)}
     return {**last, "cost": sum(steps) / PROBLEMS[name].steps}
@@ -210,11 +210,11 @@ def main() -> None:
     methods = [name for name in ["hindsight", *METHODS] if options.only in name]
     problems = [p for p in reversed(PROBLEMS.values()) if options.problem in ("", p.name)]  # the longest first
     keys = [(p.name, method, seed) for p in problems for method in methods for seed in range(p.seeds)]
-    told = [f"horizon {cost:g}, oracle" for cost in LOOKS]
-    looks = [*LOOKS.values(), *(f"horizon {cost:g}, final" for cost in LOOKS), *told]
+    oracles = [f"horizon {cost:g}, oracle" for cost in LOOKS]
+    looks = [*LOOKS.values(), *(f"horizon {cost:g}, final" for cost in LOOKS), *oracles]
     cheap = [p for p in problems if not p.network and p.counted]
     more = [(p.name, method, seed) for p in cheap for method in looks for seed in range(MORE)]
-    more += [(p.name, method, seed) for p in problems if not p.network for method in told for seed in range(p.seeds)]
+    more += [(p.name, method, seed) for p in problems if not p.network for method in oracles for seed in range(p.seeds)]
     keys += [key for key in more if options.only in key[1] and key not in keys]
     jobs = options.jobs if not options.report else 0
     rows = complete(RESULTS / "horizon.jsonl", keys, run, jobs=jobs, limit=options.limit)

@@ -54,10 +54,10 @@ def ranks(model: TraceModel, reference: torch.Tensor, infill: InfillBudget, coun
             return torch.cat([criterion.gain(x[i : i + 1], tasks[i : i + 1]) for i in range(count)]).numpy()
 
     large = gains(most * infill.outer_draws // 2, 2 * infill.inner_draws, seed=7)
-    found = [gains(outer, infill.inner_draws, seed=8) for outer in (infill.outer_draws, infill.rough_draws)]
+    all_gains = [gains(outer, infill.inner_draws, seed=8) for outer in (infill.outer_draws, infill.rough_draws)]
     with torch.no_grad():
-        found.append(LinearCriterion.of(model, reference, lengths).gain(x, tasks).numpy())
-    return [float(spearmanr(gain, large).statistic) for gain in found]
+        all_gains.append(LinearCriterion.of(model, reference, lengths).gain(x, tasks).numpy())
+    return [float(spearmanr(gain, large).statistic) for gain in all_gains]
 
 
 def main() -> None:
@@ -65,20 +65,20 @@ def main() -> None:
     parser.add_argument("--links", nargs="+", default=["exponential", "signed"])
     parser.add_argument("--candidates", type=int, default=200)
     parser.add_argument("--growth", nargs="*", default=["5,50", "5,100", "10,20", "10,50", "10,100"])
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{machine()}, 1 torch thread")
     rows, infill = list[list[object]](), InfillBudget()
-    for link in chosen.links:
-        for tasks, count in [(5, 20), *(tuple(map(int, pair.split(","))) for pair in chosen.growth)]:
-            made = runs(tasks, count)
+    for link in options.links:
+        for tasks, count in [(5, 20), *(tuple(map(int, pair.split(","))) for pair in options.growth)]:
+            traces = runs(tasks, count)
             goal = Goal(BOUNDS, STEPS, Objective(), tasks=tuple(family(tasks)))
             strategy = Family(goal, FamilySettings(intervals=INTERVALS, link=link))
-            model, fit, fit_own = seconds(lambda s=strategy, m=made: s.fit(m))
-            (choice,), search, search_own = seconds(lambda s=strategy, f=model, m=made: s.propose(f, m))
+            model, fit, fit_own = seconds(lambda s=strategy, m=traces: s.fit(m))
+            (choice,), search, search_own = seconds(lambda s=strategy, f=model, m=traces: s.propose(f, m))
             agree = [np.nan] * 3
             if (tasks, count) == (5, 20):
-                agree = ranks(model, choice.reference, infill, chosen.candidates, most=10)
+                agree = ranks(model, choice.reference, infill, options.candidates, most=10)
                 result(f"infill_{link}_wall_s", fit + search)
                 result(f"infill_{link}_rank_correlation", agree[0])
             rows.append([link, tasks, count, fit, search, fit + search, fit_own + search_own, choice.cost, *agree])

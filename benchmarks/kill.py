@@ -1,11 +1,11 @@
-"""A study killed at random moments goes on as if nothing had happened.
+"""A study killed at random moments continues as if nothing had happened.
 
 SIGKILL at 25 random moments of a study of a small network: a third each while it trains, while it writes a checkpoint
 and while it writes its journal. Each study is continued until it is finished; some are killed several times. Its
 journal must then equal that of the undisturbed study in all but seconds, and its final weights bit for bit.
 
-The study runs in a forked process that keeps what it is doing in shared memory, which outlives it, and says on a pipe
-when it begins the phase it is to be killed in, for the n-th time; the parent kills it a random moment later.
+The study runs in a forked process. It keeps its phase in shared memory, which outlives it, and signals on a pipe when
+it begins the phase it is to be killed in for the n-th time. The parent kills it a random moment later.
 """
 
 import argparse
@@ -30,76 +30,76 @@ from paceline.study import Event, Journal, Study
 from paceline.training import load_checkpoint, save_checkpoint
 
 PHASES, ELSE = ("training", "checkpoint", "journal"), "else"  # else: deciding, loading, cleaning up
-TIMES = {"training": 90, "checkpoint": 27, "journal": 34}  # how often each happens, about
-LASTS = {"training": 0.001, "checkpoint": 0.003, "journal": 0.0003}  # seconds, about
+COUNTS = {"training": 90, "checkpoint": 27, "journal": 34}  # how often each happens, about
+DURATIONS = {"training": 0.001, "checkpoint": 0.003, "journal": 0.0003}  # seconds, about
 STUDY = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3, "seed": 0}
 
 
 @dataclass
 class Moment:
-    """When to kill: so long after a phase has begun for the n-th time."""
+    """When to kill: `delay` seconds after a phase has begun for the n-th time."""
 
     phase: str
     count: int
     delay: float
 
 
-class Told:
-    """What the study is doing, where its parent can read it."""
+class PhaseBoard:
+    """The phase of a study, in memory that its parent process can read."""
 
-    def __init__(self, board: mmap.mmap, pipe: int, moment: Moment | None) -> None:
-        self.board, self.pipe, self.moment, self.seen = board, pipe, moment, 0
+    def __init__(self, memory: mmap.mmap, pipe: int, moment: Moment | None) -> None:
+        self.memory, self.pipe, self.moment, self.count = memory, pipe, moment, 0
 
-    def begins(self, phase: str) -> None:
-        """A phase begins; the one that is waited for is said aloud."""
-        self.board[0] = (*PHASES, ELSE).index(phase)
+    def begin(self, phase: str) -> None:
+        """Record that a phase begins, and signal the phase that the parent waits for."""
+        self.memory[0] = (*PHASES, ELSE).index(phase)
         if self.moment is not None and phase == self.moment.phase:
-            self.seen += 1
-            if self.seen == self.moment.count:
+            self.count += 1
+            if self.count == self.moment.count:
                 os.write(self.pipe, b"!")
 
 
-def run_study(folder: Path, told: Told) -> None:
-    """Run the study, or go on with it, telling what it does."""
+def run_study(folder: Path, board: PhaseBoard) -> None:
+    """Start or continue the study, and record its phases."""
 
     class Training(TorchTraining):
         def advance(self, schedule: Schedule, stop: int):
-            told.begins("training")
+            board.begin("training")
             for observation in super().advance(schedule, stop):
                 yield observation
-                told.begins("training")
-            told.begins(ELSE)
+                board.begin("training")
+            board.begin(ELSE)
 
     def training() -> TorchTraining:
-        made = digits_training(every=2)
-        made.__class__ = Training
-        return made
+        training_of_fork = digits_training(every=2)
+        training_of_fork.__class__ = Training
+        return training_of_fork
 
-    def saved(state: dict, path: Path) -> None:
-        told.begins("checkpoint")
+    def save(state: dict, path: Path) -> None:
+        board.begin("checkpoint")
         save_checkpoint(state, path)
-        told.begins(ELSE)
+        board.begin(ELSE)
 
     append = Journal.append
 
-    def written(journal: Journal, *events: Event) -> None:
-        told.begins("journal")
+    def append_with_phase(journal: Journal, *events: Event) -> None:
+        board.begin("journal")
         append(journal, *events)
-        told.begins(ELSE)
+        board.begin(ELSE)
 
-    Journal.append = written
-    tune(training, study=folder, runner=partial(Local, save=saved), **STUDY)
+    Journal.append = append_with_phase
+    tune(training, study=folder, runner=partial(Local, save=save), **STUDY)
 
 
 def run(folder: Path, moment: Moment | None = None) -> str | None:
-    """Run the study in a process of its own and kill it at a moment: what it was doing, None where it had ended."""
-    board = mmap.mmap(-1, 1)
+    """Run the study in its own process and kill it at a moment. Return its phase then; None if it had ended."""
+    memory = mmap.mmap(-1, 1)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            run_study(folder, Told(board, write, moment))
+            run_study(folder, PhaseBoard(memory, write, moment))
             status = 0
         finally:
             os._exit(status)
@@ -110,7 +110,7 @@ def run(folder: Path, moment: Moment | None = None) -> str | None:
     os.close(read)
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
-        return (*PHASES, ELSE)[board[0]]
+        return (*PHASES, ELSE)[memory[0]]
     if os.WEXITSTATUS(status):
         raise RuntimeError(f"the study in {folder} broke: see above")
     return None
@@ -135,9 +135,9 @@ def kill_some(folder: Path, rng: random.Random, done: dict[str, int], most: int)
     hits, times = list[str](), min(rng.randint(1, 3), most)
     for _ in range(times):
         phase = min(PHASES, key=lambda name: done[name])
-        hit = run(folder, Moment(phase, rng.randint(1, TIMES[phase] // times), rng.uniform(0, LASTS[phase])))
+        hit = run(folder, Moment(phase, rng.randint(1, COUNTS[phase] // times), rng.uniform(0, DURATIONS[phase])))
         if hit is None:
-            break  # so much of it was done already
+            break  # it ended before the phase came
         lines = len((folder / "journal.jsonl").read_bytes().splitlines())
         done[hit] += 1
         hits.append(f"{hit} (line {lines})")
@@ -161,8 +161,8 @@ def main() -> None:
         while sum(done.values()) < options.kills:
             folder = Path(tempfile.mkdtemp(dir=temporary))
             hits = kill_some(folder, rng, done, options.kills - sum(done.values()))
-            decisions, found = journal(folder) == expected, final_weights(folder)
-            bits = all(bool((found[name] == weights[name]).all()) for name in weights)
+            decisions, weights_after = journal(folder) == expected, final_weights(folder)
+            bits = all(bool((weights_after[name] == weights[name]).all()) for name in weights)
             same, equal = same + decisions * len(hits), equal + bits * len(hits)
             rows.append([", ".join(hits), "same" if decisions else "OTHER", "equal" if bits else "OTHER"])
     print(f"{options.kills} kills of {len(rows)} studies with {len(expected)} lines each")

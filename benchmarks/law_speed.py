@@ -24,24 +24,24 @@ STEPS, OBSERVED = 2000, 200
 
 def runs(count: int, observed: int = OBSERVED) -> list[Trace]:
     """Runs of the noisy quadratic at different rates: its expected loss, with noise."""
-    problem, rng, found = Quadratic(1.0, 100), np.random.default_rng(0), []
+    problem, rng, traces = Quadratic(1.0, 100), np.random.default_rng(0), []
     length = max(STEPS, observed)
     for i, rate in enumerate(np.geomspace(0.02, 0.5, count)):
         schedule = Schedule.of(WarmupStableDecay(warmup=0.02, decay=0.7), float(rate), length)
         steps = np.linspace(length / observed, length, observed).round().astype(int)
         loss = problem.expected_loss(schedule)[steps] * np.exp(0.05 * rng.standard_normal(observed))
-        found.append(Trace(steps, loss, schedule, name=str(i)))
-    return found
+        traces.append(Trace(steps, loss, schedule, name=str(i)))
+    return traces
 
 
 def seconds(action: Callable[[], object], repeats: int) -> float:
     """Median over some repeats; the first one is not counted."""
-    taken = []
+    times = []
     for _ in range(repeats + 1):
         began = time.perf_counter()
         action()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:])
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[1:])
 
 
 def fitted(traces: list[Trace]) -> LawModel:
@@ -55,15 +55,15 @@ def main() -> None:
     print(f"{machine()}, {torch.get_num_threads()} torch threads")
     five = runs(5)
     model, ahead = fitted(five), Schedule.of("cosine", 0.3, STEPS)
-    steps, begun = np.linspace(20, STEPS, 100).astype(int), five[2].head(100)
-    later = np.linspace(begun.last_step, STEPS, 100).astype(int)
+    steps, half = np.linspace(20, STEPS, 100).astype(int), five[2].head(100)
+    later = np.linspace(half.last_step, STEPS, 100).astype(int)
     longer = [*five[:4], five[4].head(150)]
     early = fitted(longer)
     rows = [
         ["fit to 5 forks of 200 observations", seconds(lambda: fitted(five), repeats)],
         ["update of it with 50 more of one", seconds(lambda: early.update([five[4]]), repeats)],
         ["forecast of a new run, 1,000 draws at 100 steps", seconds(lambda: model.forecast(ahead, steps), 20)],
-        ["forecast of one that goes on", seconds(lambda: model.forecast(ahead, later, start=begun), 20)],
+        ["forecast of one that goes on", seconds(lambda: model.forecast(ahead, later, start=half), 20)],
     ]
     for family in ("shape", "multipliers", "free"):
         plan = lambda f=family: model.plan(steps=STEPS, lr=(1e-3, 1.0), family=f)  # noqa: E731
@@ -74,14 +74,14 @@ def main() -> None:
     growth = list[list[object]]()
     for count in (1, 5, 20, 50, 100):
         some = runs(count)
-        taken = seconds(lambda traces=some: fitted(traces), 3)
-        growth.append([f"{count} runs of {OBSERVED}", taken])
-        result(f"law_fit_s_{count}_runs", taken)
+        duration = seconds(lambda traces=some: fitted(traces), 3)
+        growth.append([f"{count} runs of {OBSERVED}", duration])
+        result(f"law_fit_s_{count}_runs", duration)
     for observed in (1000, 10_000):
         some = runs(5, observed)
-        taken = seconds(lambda traces=some: fitted(traces), 3)
-        growth.append([f"5 runs of {observed:,}", taken])
-        result(f"law_fit_s_5_runs_of_{observed}", taken)
+        duration = seconds(lambda traces=some: fitted(traces), 3)
+        growth.append([f"5 runs of {observed:,}", duration])
+        result(f"law_fit_s_5_runs_of_{observed}", duration)
     print()
     print(table(["fit to", "seconds, median of 3"], growth))
     print_results()

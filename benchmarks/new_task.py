@@ -32,8 +32,7 @@ import torch
 from benchmarks._family import BOUNDS, EVERY, INTERVALS, family, observed
 from benchmarks._report import machine, print_results, read_rows, result, table, with_error
 from paceline import tune
-from paceline.problems import Quadratic
-from paceline.problems.quadratic import QuadraticTraining
+from paceline.problems import Quadratic, QuadraticTraining
 from paceline.settings import FamilySettings, NewTaskSettings
 from paceline.strategy import Goal, NewTask
 from paceline.strategy.multitask import Family, Run, Space
@@ -50,12 +49,12 @@ WARM: dict[str, dict[str, Any]] = {
     "dynamic, integrated, 2 forks": {"forks": 2},
 }
 COLD = {"cold": 1.0, "cold, cost 2": 2.0, "cold, cost 2.3": 2.3}
-RIVALS = {"dynamic, integrated": ["cold", "universal", "probe then best", "dynamic, point"]}
-RIVALS["dynamic, integrated, 2 forks"] = ["cold, cost 2", "cold, cost 2.3"]
+COMPARED = {"dynamic, integrated": ["cold", "universal", "probe then best", "dynamic, point"]}
+COMPARED["dynamic, integrated, 2 forks"] = ["cold, cost 2", "cold, cost 2.3"]
 
 
 def known_runs(problems: dict[str, Quadratic], seed: int) -> tuple[Family, list[Trace]]:
-    """What Algorithm 2 learns of a family."""
+    """The runs of a family that Algorithm 2 chooses, with its settings."""
     goal = Goal(BOUNDS, STEPS, Objective(), seed, tuple(problems))
     plan, traces = Family(goal, FamilySettings(intervals=INTERVALS, infill="optimistic")), list[Trace]()
 
@@ -72,8 +71,8 @@ def known_runs(problems: dict[str, Quadratic], seed: int) -> tuple[Family, list[
     return plan, traces
 
 
-class Begun(QuadraticTraining):
-    """A run that is observed before its first step too, as the family's are."""
+class ObservedFromStart(QuadraticTraining):
+    """A run that is also observed before its first step, like those of the family."""
 
     def advance(self, schedule, stop):
         if self.steps_done == 0:
@@ -82,8 +81,8 @@ class Begun(QuadraticTraining):
         yield from super().advance(schedule, stop)
 
 
-def work(left_out: str, seed: int, methods: list[str], kept: Path) -> str:
-    """Train the task that was left out by each method; a row is kept as soon as it is there."""
+def work(left_out: str, seed: int, methods: list[str], rows_path: Path) -> str:
+    """Train the task that was left out by each method, and keep each row at once."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     problems = family(TASKS)
@@ -91,28 +90,28 @@ def work(left_out: str, seed: int, methods: list[str], kept: Path) -> str:
     best = new.expected_loss(new.best_schedule(STEPS, PIECES, 400))[-1]
     strategy = None
     for method in methods:
-        asked: dict[str, Any] = {"cost": COLD[method]} if method in COLD else {}
+        settings: dict[str, Any] = {"cost": COLD[method]} if method in COLD else {}
         if method in WARM:
             if strategy is None:
                 plan, traces = known_runs(problems, seed)
                 strategy = partial(NewTask, plan, tuple(traces), plan.fit(traces))
-            asked["strategy"] = strategy(settings=NewTaskSettings(**WARM[method]))
-        kind = QuadraticTraining if method in COLD else Begun
-        make = partial(kind, new, 1_000_000 + seed, every=EVERY)
+            settings["strategy"] = strategy(settings=NewTaskSettings(**WARM[method]))
+        run_class = QuadraticTraining if method in COLD else ObservedFromStart
+        make = partial(run_class, new, 1_000_000 + seed, every=EVERY)
         with TemporaryDirectory() as folder:
-            found = tune(make, steps=STEPS, lr=BOUNDS, seed=seed, study=folder, **asked)
-        assert found.schedule is not None
-        assert found.fork is not None
+            tuned = tune(make, steps=STEPS, lr=BOUNDS, seed=seed, study=folder, **settings)
+        assert tuned.schedule is not None
+        assert tuned.fork is not None
         row = {
             "task": left_out,
             "seed": seed,
             "method": method,
-            "expected": float(np.log(new.expected_loss(found.schedule)[-1] / best)),
-            "ended": float(np.log(found.history.fork(found.fork).final_value / best)),
-            "decide": found.seconds["decide"],
-            "x": BOUNDS.to_unit(found.schedule.multipliers).round(4).tolist(),
+            "expected": float(np.log(new.expected_loss(tuned.schedule)[-1] / best)),
+            "ended": float(np.log(tuned.history.fork(tuned.fork).final_value / best)),
+            "decide": tuned.seconds["decide"],
+            "x": BOUNDS.to_unit(tuned.schedule.multipliers).round(4).tolist(),
         }
-        with kept.open("a") as file:
+        with rows_path.open("a") as file:
             file.write(json.dumps(row) + "\n")
     return f"{left_out}, seed {seed}"
 
@@ -123,21 +122,21 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=100)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--show", action="store_true", help="show the rows that are there, without working on others")
-    chosen = parser.parse_args()
-    done = {(r["task"], r["seed"], r["method"]) for r in read_rows(chosen.rows)}
+    parser.add_argument("--show", action="store_true", help="show the finished rows, without running others")
+    options = parser.parse_args()
+    done = {(r["task"], r["seed"], r["method"]) for r in read_rows(options.rows)}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(chosen.workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
         started = list[Any]()
-        for seed in range(chosen.first, chosen.first + (0 if chosen.show else chosen.seeds)):
+        for seed in range(options.first, options.first + (0 if options.show else options.seeds)):
             for task in family(TASKS):
                 left = [method for method in (*COLD, *WARM) if (task, seed, method) not in done]
                 if left:
-                    started.append(pool.submit(work, task, seed, left, chosen.rows))
+                    started.append(pool.submit(work, task, seed, left, options.rows))
         for job in as_completed(started):
             print(job.result(), flush=True)
     print(machine())
-    show(read_rows(chosen.rows))
+    show(read_rows(options.rows))
     print_results()
 
 
@@ -158,7 +157,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         result(f"new_task_{method.replace(',', '').replace(' ', '_')}", float(np.mean([r["expected"] for r in own])))
     names = [task.replace("noise ", "").replace("power ", "") for task in tasks]
     print(table(["log ratio to the optimum (runs)", "expected", "as it ended", *names, "s deciding"], lines))
-    for ours, others in RIVALS.items():
+    for ours, others in COMPARED.items():
         for other in others:
             both = [(r, by[key]) for r in rows if r["method"] == ours and (key := (other, r["task"], r["seed"])) in by]
             row: list[object] = [f"{ours} less {other}"]

@@ -117,16 +117,16 @@ def speeds(folder: Path, steps: int, repeats: int) -> dict[str, list[float]]:
     (folder / "ray").mkdir()
     (folder / "plain").mkdir()
     ways = {"ray": OnRay(digits, FORKS, folder / "ray"), "plain": Plain(folder / "plain")}
-    found: dict[str, list[float]] = {name: [] for name in ways}
+    speeds_of: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(repeats + 1):
         for name in sorted(ways, reverse=bool(repeat % 2)):
             began = time.perf_counter()
             ways[name].run(1, 1 + steps)
             if repeat:  # the first one warms up
-                found[name].append(FORKS * steps / (time.perf_counter() - began))
+                speeds_of[name].append(FORKS * steps / (time.perf_counter() - began))
     ways["plain"].close()
     ways["ray"].runner.close()
-    return found
+    return speeds_of
 
 
 def pause(folder: Path, forks: int, rounds: int) -> float:
@@ -151,11 +151,11 @@ def main() -> None:
     options = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as temporary:
-        found = speeds(Path(temporary), options.steps, options.repeats)
-        rows = [[name, *(f"{value:.0f}" for value in values)] for name, values in found.items()]
+        speeds_of = speeds(Path(temporary), options.steps, options.repeats)
+        rows = [[name, *(f"{value:.0f}" for value in values)] for name, values in speeds_of.items()]
         print(f"steps per second of {FORKS} forks together, {options.steps} steps each")
         print(table(["", *(str(i + 1) for i in range(options.repeats))], rows))
-        median = {name: statistics.median(values) for name, values in found.items()}
+        median = {name: statistics.median(values) for name, values in speeds_of.items()}
         pauses = {forks: pause(Path(temporary) / str(forks), forks, options.rounds) for forks in COUNTS}
     print()
     print(table(["forks", "pause, ms", "per fork"], [[n, 1e3 * p, 1e3 * p / n] for n, p in pauses.items()]))

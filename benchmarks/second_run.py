@@ -30,11 +30,14 @@ def run(key: Key) -> dict[str, Any]:
     """A first study, the runs planned from it, and hindsight's."""
     name, _, seed = key
     problem = PROBLEMS[name]
-    found = tuned(problem, Dynamic.horizon(), seed)
+    tuned_study = tuned(problem, Dynamic.horizon(), seed)
     with np.errstate(all="ignore"):
-        row = {"first": found.history.fork(found.fork).last_values["raw"], "again": once(problem, found.schedule, seed)}
+        row = {
+            "first": tuned_study.history.fork(tuned_study.fork).last_values["raw"],
+            "again": once(problem, tuned_study.schedule, seed),
+        }
         row["hindsight"] = train(name, *hindsight(name), seed)["raw"]
-        for family, (schedule, low, high) in planned(found.history).items():
+        for family, (schedule, low, high) in planned(tuned_study.history).items():
             row[family] = once(problem, schedule, seed)
             row[f"{family} in band"] = bool(low <= row[family] <= high)
     return row
@@ -68,8 +71,8 @@ def print_table(rows: Rows) -> None:
             error = (values - ratio * base).std(ddof=1) / np.sqrt(seeds) / base.mean()
             means[kind].append(float(ratio))
             cells.append(f"{ratio:.3f}+-{error:.3f}" if ratio < 1000 else f"{ratio:.0e}")
-        held = np.mean([row[f"{family} in band"] for row in these for family in FAMILIES])
-        lines.append([name if PROBLEMS[name].counted else f"({name})", *cells, f"{held:.2f}"])
+        inside = np.mean([row[f"{family} in band"] for row in these for family in FAMILIES])
+        lines.append([name if PROBLEMS[name].counted else f"({name})", *cells, f"{inside:.2f}"])
     counted = [i for i, name in enumerate(SEEDS) if PROBLEMS[name].counted]
     networks = [i for i, name in enumerate(SEEDS) if PROBLEMS[name].network]
     for label, which in (("all", counted), ("networks", networks)):

@@ -41,7 +41,7 @@ def training(images: torch.Tensor, labels: torch.Tensor, depth: int, *, evaluate
         with torch.autocast("cuda", torch.bfloat16):
             return nn.functional.cross_entropy(net(batch[0]), batch[1])
 
-    made = TorchTraining(
+    run = TorchTraining(
         model,
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4),
         batches=DeviceBatches(images, labels, size=BATCH, crop=4, flip=True),
@@ -49,8 +49,8 @@ def training(images: torch.Tensor, labels: torch.Tensor, depth: int, *, evaluate
         evaluate=evaluate,
         every=every,
     )
-    made.reseed(0)
-    return made
+    run.reseed(0)
+    return run
 
 
 # claim 1
@@ -115,22 +115,23 @@ def tuned(folder: Path) -> None:
     make()  # what is loaded once is loaded before the clock starts
     shutil.rmtree(folder, ignore_errors=True)
     began = time.perf_counter()
-    found = tune(make, steps=EPOCHS * epoch, lr=(3e-3, 3.0), cost=2.3, study=folder, seed=0, runner="streams")
+    tuned_study = tune(make, steps=EPOCHS * epoch, lr=(3e-3, 3.0), cost=2.3, study=folder, seed=0, runner="streams")
     wall = time.perf_counter() - began
-    seconds, decisions = found.seconds, found.history.round
-    known = sum(seconds.values())
+    seconds, decisions = tuned_study.seconds, tuned_study.history.round
+    measured = sum(seconds.values())
     rows = [[name, s, 100 * s / (wall - seconds["capture"])] for name, s in seconds.items() if name != "capture"]
-    rows.append(["else", wall - known, 100 * (wall - known) / (wall - seconds["capture"])])
+    rows.append(["else", wall - measured, 100 * (wall - measured) / (wall - seconds["capture"])])
     header = [f"ResNet-20, {EPOCHS} epochs, cost 2.3: {wall:.1f} s in all", "seconds", "% without recording"]
     print(table(header, [*rows, ["recording the steps (capture)", seconds["capture"], float("nan")]]))
     model = resnet(20, seed=0).to("cuda", memory_format=torch.channels_last)
-    model.load_state_dict(found.weights())
+    model.load_state_dict(tuned_study.weights())
     model.eval()
     with torch.no_grad(), torch.autocast("cuda", torch.bfloat16):
         answers = torch.cat([model(part).argmax(1) for part in x_test.split(1000)])
-    assert found.value is not None
-    print(f"{decisions} decisions, {len(found.history.forks)} forks; the winner's {found.value_of} weights, loss")
-    print(f"{found.value:.4f}, test accuracy {(answers == y_test).double().mean():.4f}")
+    assert tuned_study.value is not None
+    forks = len(tuned_study.history.forks)
+    print(f"{decisions} decisions, {forks} forks; the winner's {tuned_study.value_of} weights, loss")
+    print(f"{tuned_study.value:.4f}, test accuracy {(answers == y_test).double().mean():.4f}")
     outside = wall - seconds["capture"] - seconds["training"]
     waits = outside - seconds["evaluation"]
     result("percent_outside_training_steps", 100 * outside / (wall - seconds["capture"]))
@@ -142,16 +143,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", choices=["rounds", "study", "both"], default="both")
     parser.add_argument("--study", type=Path, default=Path("runs") / "streams")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("benchmarks.streams needs a GPU: its results are in benchmarks/results/streams.txt")
     torch.backends.cudnn.benchmark = True
     print(f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; {machine()}\n")
-    if asked.part in ("rounds", "both"):
+    if options.part in ("rounds", "both"):
         rounds()
         print()
-    if asked.part in ("study", "both"):
-        tuned(asked.study)
+    if options.part in ("study", "both"):
+        tuned(options.study)
     print()
     print_results()
 

@@ -2,7 +2,7 @@
 
 Noisy quadratics: regret is log(expected final loss of a method's schedule / that of the best schedule of as many
 pieces), both in closed form. Pairs of digits (`_digit_pairs`): the same against the best known schedule, by 20 runs
-that no method sees. Methods see nothing but noisy runs; the noise of run i is the same for all. Against:
+that no method uses. Methods observe noisy runs only. The noise of run i is the same for all. Against:
 
 - random search: a Latin hypercube; each task keeps the schedule that ended best;
 - independent: BoTorch, task by task (`_botorch`); the answer has the best posterior mean, anywhere or among runs made;
@@ -10,7 +10,7 @@ that no method sees. Methods see nothing but noisy runs; the noise of run i is t
 - model, random runs: our model's answers without our choice of runs.
 
 Bars: less than half the regret of random search, and less than independent optimisation; differences are paired by
-seed. Rows are kept, so an interrupted run goes on. `--workers` works on that many seeds and methods at once.
+seed. Rows are kept, so an interrupted benchmark continues. `--workers` works on that many seeds and methods at once.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem
+from benchmarks._multitask_problems import PROBLEMS, Problem, Runs, problem_named
 from benchmarks._report import machine, print_results, read_rows, result, table, with_error
 from paceline import Schedule, TraceModel
 from paceline.settings import FamilySettings
@@ -36,66 +36,66 @@ from paceline.traces import Objective
 ROWS = Path(__file__).parent / "results" / "tasks.jsonl"
 BATCH, START = 5, 3  # runs at a time of multi-task tuning; Sobol runs of each task before BoTorch decides
 Answers = dict[str, Schedule]
-Found = Iterator[tuple[str, int, Answers]]  # method, budget, answers
+AnswersByBudget = Iterator[tuple[str, int, Answers]]  # method, budget, answers
 
 
-def random_search(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def random_search(problem: Problem, seed: int, budgets: Sequence[int]) -> AnswersByBudget:
     for budget in budgets:
-        runs = Runs(asked, seed)
-        for run in initial_runs(asked.space, asked.tasks, budget, seed):
+        runs = Runs(problem, seed)
+        for run in initial_runs(problem.space, problem.tasks, budget, seed):
             runs.make(run)
-        yield "random search", budget, runs.best_seen()
+        yield "random search", budget, runs.best_observed()
 
 
-def one_for_all(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def one_for_all(problem: Problem, seed: int, budgets: Sequence[int]) -> AnswersByBudget:
     for budget in budgets:
-        runs, tried = Runs(asked, seed), initial_runs(asked.space, ["all"], budget // len(asked.tasks), seed)
+        runs, tried = Runs(problem, seed), initial_runs(problem.space, ["all"], budget // len(problem.tasks), seed)
         for run in tried:
-            for task in asked.tasks:
+            for task in problem.tasks:
                 runs.make(Run(task, run.x))
-        means = np.mean([runs.finals(task)[1] for task in asked.tasks], 0)
-        yield "one for all", budget, dict.fromkeys(asked.tasks, asked.space.schedule(tried[int(means.argmin())].x))
+        means = np.mean([runs.finals(task)[1] for task in problem.tasks], 0)
+        yield "one for all", budget, dict.fromkeys(problem.tasks, problem.space.schedule(tried[int(means.argmin())].x))
 
 
-def independent(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def independent(problem: Problem, seed: int, budgets: Sequence[int]) -> AnswersByBudget:
     """Tasks take turns; two answers for the same runs."""
     from benchmarks import _botorch
 
-    runs, d = Runs(asked, seed), asked.space.intervals
-    starts = {task: _botorch.sobol(START, d, 1000 * seed + m) for m, task in enumerate(asked.tasks)}
+    runs, d = Runs(problem, seed), problem.space.intervals
+    starts = {task: _botorch.sobol(START, d, 1000 * seed + m) for m, task in enumerate(problem.tasks)}
     for number in range(max(budgets) + 1):
         if number in budgets:
-            both = [_botorch.best_mean(*runs.finals(task), seed) for task in asked.tasks]
+            pairs = [_botorch.best_mean(*runs.finals(task), seed) for task in problem.tasks]
             for which, name in enumerate(("independent, best run", "independent, best mean")):
-                schedules = [asked.space.schedule(found[which]) for found in both]
-                yield name, number, dict(zip(asked.tasks, schedules, strict=True))
-        task, turn = asked.tasks[number % len(asked.tasks)], number // len(asked.tasks)
+                schedules = [problem.space.schedule(pair[which]) for pair in pairs]
+                yield name, number, dict(zip(problem.tasks, schedules, strict=True))
+        task, turn = problem.tasks[number % len(problem.tasks)], number // len(problem.tasks)
         x = starts[task][turn] if turn < START else _botorch.propose(*runs.finals(task), 10_000 * seed + number)
         runs.make(Run(task, as_floats(x)))
 
 
-def strategy(asked: Problem, seed: int, infill: str = "variance") -> Family:
-    goal = Goal(asked.space.lr_range, asked.space.steps, Objective(), seed, asked.tasks)
-    return Family(goal, FamilySettings(intervals=asked.space.intervals, infill=infill))
+def strategy(problem: Problem, seed: int, infill: str = "variance") -> Family:
+    goal = Goal(problem.space.lr_range, problem.space.steps, Objective(), seed, problem.tasks)
+    return Family(goal, FamilySettings(intervals=problem.space.intervals, infill=infill))
 
 
 def answers(plan: Family, runs: Runs, model: TraceModel) -> Answers:
     return {task: answer.schedule for task, answer in plan.answers(model, runs.traces).items()}
 
 
-def model_after_random(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def model_after_random(problem: Problem, seed: int, budgets: Sequence[int]) -> AnswersByBudget:
     for budget in budgets:
-        runs, plan = Runs(asked, seed), strategy(asked, seed)
-        for run in initial_runs(asked.space, asked.tasks, budget, seed):
+        runs, plan = Runs(problem, seed), strategy(problem, seed)
+        for run in initial_runs(problem.space, problem.tasks, budget, seed):
             runs.make(run)
         yield "model, random runs", budget, answers(plan, runs, plan.fit(runs.traces))
 
 
 def multitask(
-    asked: Problem, seed: int, budgets: Sequence[int], infill: str = "variance", label: str = "multi-task"
-) -> Found:
+    problem: Problem, seed: int, budgets: Sequence[int], infill: str = "variance", label: str = "multi-task"
+) -> AnswersByBudget:
     """Algorithm 2, five runs at a time."""
-    plan, runs = strategy(asked, seed, infill), Runs(asked, seed)
+    plan, runs = strategy(problem, seed, infill), Runs(problem, seed)
     for run in plan.initial_runs():
         runs.make(run)
     while True:
@@ -108,12 +108,12 @@ def multitask(
             runs.make(choice.run)
 
 
-def optimistic(asked: Problem, seed: int, budgets: Sequence[int]) -> Found:
+def optimistic(problem: Problem, seed: int, budgets: Sequence[int]) -> AnswersByBudget:
     """The same, each run the optimistic schedule of a task in turn."""
-    return multitask(asked, seed, budgets, "optimistic", "multi-task, optimistic")
+    return multitask(problem, seed, budgets, "optimistic", "multi-task, optimistic")
 
 
-METHODS: dict[str, tuple[Callable[[Problem, int, Sequence[int]], Found], tuple[str, ...]]] = {
+METHODS: dict[str, tuple[Callable[[Problem, int, Sequence[int]], AnswersByBudget], tuple[str, ...]]] = {
     "multi-task": (multitask, ("multi-task",)),
     "multi-task, optimistic": (optimistic, ("multi-task, optimistic",)),
     "independent": (independent, ("independent, best mean", "independent, best run")),
@@ -121,19 +121,19 @@ METHODS: dict[str, tuple[Callable[[Problem, int, Sequence[int]], Found], tuple[s
     "random search": (random_search, ("random search",)),
     "one for all": (one_for_all, ("one for all",)),
 }
-SHOWN = [name for _, names in METHODS.values() for name in names]
+LABELS = [name for _, names in METHODS.values() for name in names]
 
 
 def work(name: str, method: str, seed: int, budgets: list[int]) -> Iterator[dict[str, Any]]:
-    """Rows of one problem, method and seed, as they come."""
+    """Rows of one problem, method and seed, as they are made."""
     torch.set_num_threads(1)
-    asked, began = problem(name), time.process_time()
-    for label, budget, found in METHODS[method][0](asked, seed, budgets):
+    problem, began = problem_named(name), time.process_time()
+    for label, budget, schedules in METHODS[method][0](problem, seed, budgets):
         spent = time.process_time() - began
-        value = {task: asked.judge(task, schedule) for task, schedule in found.items()}
+        value = {task: problem.judge(task, schedule) for task, schedule in schedules.items()}
         x = {
-            task: asked.space.lr_range.to_unit(schedule.multipliers).round(4).tolist()
-            for task, schedule in found.items()
+            task: problem.space.lr_range.to_unit(schedule.multipliers).round(4).tolist()
+            for task, schedule in schedules.items()
         }
         yield {
             "problem": name,
@@ -146,8 +146,8 @@ def work(name: str, method: str, seed: int, budgets: list[int]) -> Iterator[dict
         }
 
 
-def worked(rows: Path, *job: Any) -> float:
-    """Do a job, and add each row to the file at once: a line is written in one go, so that jobs may share it."""
+def run_job(rows: Path, *job: Any) -> float:
+    """Do a job and add each row to the file at once. A line is one write, so jobs may share the file."""
     began = time.process_time()
     for row in work(*job):
         with rows.open("a") as file:
@@ -164,50 +164,50 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--show", action="store_true", help="show the rows that are there, without working on others")
-    chosen = parser.parse_args()
-    for name in chosen.problems:
-        problem(name).best()  # what is missing is missed before hours of work
-    done = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in read_rows(chosen.rows)}
+    parser.add_argument("--show", action="store_true", help="show the finished rows, without running others")
+    options = parser.parse_args()
+    for name in options.problems:
+        problem_named(name).best()  # fails now, and not after hours of work, if something is missing
+    done = {(r["problem"], r["method"], r["seed"], r["budget"]) for r in read_rows(options.rows)}
     jobs = list[tuple[str, str, int, list[int]]]()
-    for method in chosen.methods:  # the longest first
-        for name in chosen.problems:
-            for seed in range(chosen.first, chosen.first + chosen.seeds):
+    for method in options.methods:  # the longest first
+        for name in options.problems:
+            for seed in range(options.first, options.first + options.seeds):
                 labels = METHODS[method][1]
-                left = [b for b in chosen.budgets if any((name, label, seed, b) not in done for label in labels)]
-                if left and not chosen.show:
+                left = [b for b in options.budgets if any((name, label, seed, b) not in done for label in labels)]
+                if left and not options.show:
                     jobs.append((name, method, seed, left))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(chosen.workers, mp_context=context) as pool:
-        started = {pool.submit(worked, chosen.rows, *job): job for job in jobs}
+    with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
+        started = {pool.submit(run_job, options.rows, *job): job for job in jobs}
         for job in as_completed(started):
             name, method, seed, _ = started[job]
             print(f"{name}, {method}, seed {seed}: {job.result():.0f} s", flush=True)
     print(machine())
-    for name in chosen.problems:
-        show(name, read_rows(chosen.rows), chosen.budgets)
+    for name in options.problems:
+        show(name, read_rows(options.rows), options.budgets)
     print_results()
 
 
 def regrets(name: str, rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[int, float]]:
     """Method and budget -> seed -> mean regret over tasks."""
-    best, found = problem(name).best(), dict[tuple[str, int], dict[int, float]]()
+    best, values = problem_named(name).best(), dict[tuple[str, int], dict[int, float]]()
     for row in rows:
         if row["problem"] == name:
             each = [value - best[task] for task, value in row["log_loss"].items()]
-            found.setdefault((row["method"], row["budget"]), {})[row["seed"]] = float(np.mean(each))
-    return found
+            values.setdefault((row["method"], row["budget"]), {})[row["seed"]] = float(np.mean(each))
+    return values
 
 
 def show(name: str, rows: list[dict[str, Any]], budgets: list[int]) -> None:
-    found = regrets(name, rows)
+    by_method = regrets(name, rows)
     plain, paired = list[list[object]](), list[list[object]]()
-    for method in SHOWN:
-        own = [found.get((method, budget), {}) for budget in budgets]
+    for method in LABELS:
+        own = [by_method.get((method, budget), {}) for budget in budgets]
         plain.append([method, *(with_error(list(seeds.values())) if seeds else "" for seeds in own)])
         row: list[object] = [method]
         for budget, seeds in zip(budgets, own, strict=True):
-            ours = found.get(("multi-task", budget), {})
+            ours = by_method.get(("multi-task", budget), {})
             gaps = [ours[seed] - other for seed, other in seeds.items() if seed in ours]
             row.append(with_error(gaps) if gaps and method != "multi-task" else "")
             if seeds:

@@ -41,9 +41,9 @@ def served(*folders: Path) -> Generator[tuple[str, int]]:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            found = re.search(r"http://\S+/", line)
-            assert found is not None, line
-            yield found[0], process.pid
+            match = re.search(r"http://\S+/", line)
+            assert match is not None, line
+            yield match[0], process.pid
         finally:
             process.terminate()
 
@@ -88,9 +88,9 @@ def news(page: Page, folder: Path) -> list[float]:
             file.write(write_line(number, again))
             file.flush()
             os.fsync(file.fileno())
-        begun = time.perf_counter()
+        began = time.perf_counter()
         page.wait_for_selector(f"body[data-revision='0.{number + 1}']", timeout=WAIT, state="attached")
-        waits.append(time.perf_counter() - begun)
+        waits.append(time.perf_counter() - began)
     return waits
 
 
@@ -111,14 +111,14 @@ def measured(browser: Any, folder: Path) -> tuple[float, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(machine())
     rows = list[list[object]]()
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as temporary:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         print(f"Chromium {browser.version}; load average before: {os.getloadavg()[0]:.1f}")
         for shape in SHAPES:
-            for length in asked.lengths:
+            for length in options.lengths:
                 folder = Path(temporary) / f"{shape}-{length}"
                 write_study(folder, shape, length)
                 size = (folder / "journal.jsonl").stat().st_size / 1e6

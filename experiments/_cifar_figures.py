@@ -15,8 +15,7 @@ from experiments._cifar_report import End, is_fixed, mean, standard_error
 from experiments._cifar_results import StudyRow
 from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
-from paceline.views.data import ForkView, StudyView
-from paceline.views.study_view import study_view
+from paceline.views import ForkView, StudyView, study_view
 
 KINDS = {
     "horizon, validation error": (OKABE[0], "o"),

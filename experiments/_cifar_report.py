@@ -138,7 +138,9 @@ def print_ends(groups: dict[str, dict[int, End]]) -> None:
 def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
     """Print the two bars, and what a grid search would cost."""
     lowest, safest = best_fixed(groups, "training loss"), best_fixed(groups, "validation error")
-    whole = set.intersection(*(set(seeds) for seeds in groups.values() if is_fixed(seeds)))  # seeds with a whole grid
+    complete_seeds = set.intersection(
+        *(set(seeds) for seeds in groups.values() if is_fixed(seeds))
+    )  # seeds with a whole grid
     lines = []
     for name, seeds in groups.items():
         if is_fixed(seeds):
@@ -150,7 +152,9 @@ def print_bars(groups: dict[str, dict[int, End]], depth: int) -> None:
         }
         if not len(ratio):
             continue
-        accuracies = {seed: seeds[seed].value("test accuracy", "chosen") for seed in sorted(set(seeds) & whole)}
+        accuracies = {
+            seed: seeds[seed].value("test accuracy", "chosen") for seed in sorted(set(seeds) & complete_seeds)
+        }
         costs = [grid_cost(groups, accuracy, seed) for seed, accuracy in accuracies.items()]
         texts = [with_spread(list(gain), 1, 2) for gain in gains.values()]
         lines.append(
@@ -189,8 +193,10 @@ def claims(groups: dict[str, dict[int, End]], studies: Iterable[StudyRow]) -> li
         lines.append(["beats every constant rate", verdict(above[best]), measured])
     if len(decays) >= 5:
         greedy = {seed: end.value("training loss") for seed, end in groups["greedy"].items()}
-        whole = sorted(set(greedy).intersection(*(groups[name] for name in decays)))
-        lower = np.array([sum(groups[name][s].value("training loss") < greedy[s] for name in decays) for s in whole])
+        complete_seeds = sorted(set(greedy).intersection(*(groups[name] for name in decays)))
+        lower = np.array(
+            [sum(groups[name][s].value("training loss") < greedy[s] for name in decays) for s in complete_seeds]
+        )
         holds = f"holds with {sum(lower <= 1)} of {len(lower)} seeds"
         lines.append(["beats all decays but one", holds, f"{', '.join(map(str, lower))} of {len(decays)} end lower"])
         chances = [100 * (1 - comb(len(decays) - n, 5) / comb(len(decays), 5)) for n in lower]

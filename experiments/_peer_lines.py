@@ -24,11 +24,13 @@ def lines_of(method: str) -> int:
 
 def _lines(source: str, name: str) -> int:
     """Lines of one function or class that hold code."""
-    found = next(node for node in ast.parse(source).body if getattr(node, "name", "") == name)
-    text = ast.get_source_segment(source, found) or ""
-    told = set[int]()
+    definition = next(node for node in ast.parse(source).body if getattr(node, "name", "") == name)
+    text = ast.get_source_segment(source, definition) or ""
+    docstring_lines = set[int]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            told |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+            docstring_lines |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     lines = enumerate(text.splitlines(), 1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and at not in told for at, line in lines)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and at not in docstring_lines for at, line in lines
+    )

@@ -111,7 +111,7 @@ def population(
     return tuner.fit()
 
 
-class Seen(tune.Callback):
+class ResultLog(tune.Callback):
     """Every result of every trial."""
 
     def __init__(self) -> None:
@@ -126,19 +126,19 @@ def run_population(problem: Problem, seed: int, method: str) -> dict[str, Any]:
     _start()
     random.seed(seed)  # the schedulers draw from the global generators
     np.random.seed(seed)  # noqa: NPY002
-    seen = Seen()
+    log = ResultLog()
     with tempfile.TemporaryDirectory(prefix="peers-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        grid = {"PBT": pbt, "PB2": pb2}[method](problem, seed, folder, [seen])
+        grid = {"PBT": pbt, "PB2": pb2}[method](problem, seed, folder, [log])
         lines = [line for path in Path(folder).rglob("pbt_global.txt") for line in path.read_text().splitlines()]
     if grid.errors or len(grid) != TRIALS or any(result.metrics["at"] != problem.steps for result in grid):
         raise TrainingError(f"expected {TRIALS} whole trials of {method} on {problem.name}, got {grid.errors or grid}")
     exploits = [json.loads(line) for line in lines]
     return {
         "raw": min(result.metrics["loss"] for result in grid),
-        "cost": len(seen.results) / ROUNDS,
+        "cost": len(log.results) / ROUNDS,
         "exploits": len(exploits),
-        "obeyed": sum(_obeyed(exploit, seen.results) for exploit in exploits),
+        "obeyed": sum(_obeyed(exploit, log.results) for exploit in exploits),
     }
 
 

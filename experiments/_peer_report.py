@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks._problems import PROBLEMS, Problem
 from benchmarks._report import print_results, table
-from benchmarks._report import result as keep
+from benchmarks._report import result as keep_result
 from benchmarks._runs import RESULTS as BENCHMARKS
 from benchmarks._runs import Rows, load
 from experiments._peer_knobs import KNOBS, units
@@ -40,37 +40,37 @@ COUNTED = [p for p in PROBLEMS.values() if p.counted]
 def result(name: str, value: float) -> None:
     """Keep a figure for the `RESULT` lines, where its runs are there."""
     if not np.isnan(value):
-        keep(name, value)
+        keep_result(name, value)
 
 
 def finals(rows: Rows, method: str, problem: Problem) -> dict[int, float]:
     """Final loss by seed, where all runs of a method are there; infinite where all diverged."""
-    found = {}
+    losses = {}
     for seed in range(problem.seeds):
         runs = [rows.get((problem.name, unit, seed)) for unit in METHODS[method].units]
         if None not in runs:
             values = [run["raw"] for run in runs if run is not None]
-            found[seed] = min((v for v in values if v is not None), default=np.inf)
-    return found
+            losses[seed] = min((v for v in values if v is not None), default=np.inf)
+    return losses
 
 
-def ratio(mine: dict[int, float], truth: dict[int, float]) -> tuple[float, float, int]:
+def ratio(ours: dict[int, float], truth: dict[int, float]) -> tuple[float, float, int]:
     """Mean final loss over that of the hindsight schedule on the same seeds, its standard error, and the seeds."""
-    seeds = [seed for seed in mine if seed in truth]
+    seeds = [seed for seed in ours if seed in truth]
     if len(seeds) < 2:
         return np.nan, np.nan, len(seeds)
-    a, b = np.array([mine[s] for s in seeds]), np.array([truth[s] for s in seeds])
-    found = a.mean() / b.mean()
-    return float(found), float((a - found * b).std(ddof=1) / np.sqrt(len(seeds)) / b.mean()), len(seeds)
+    a, b = np.array([ours[s] for s in seeds]), np.array([truth[s] for s in seeds])
+    value = a.mean() / b.mean()
+    return float(value), float((a - value * b).std(ddof=1) / np.sqrt(len(seeds)) / b.mean()), len(seeds)
 
 
-def paired(mine: dict[int, float], other: dict[int, float]) -> tuple[float, float, int]:
+def paired(ours: dict[int, float], other: dict[int, float]) -> tuple[float, float, int]:
     """Mean log ratio of two methods over the seeds that both have, its standard error, and how many."""
-    seeds = [seed for seed in mine if seed in other]
+    seeds = [seed for seed in ours if seed in other]
     if len(seeds) < 2:
         return np.nan, np.nan, len(seeds)
     with np.errstate(invalid="ignore", divide="ignore"):
-        gain = np.log([mine[s] / other[s] for s in seeds])
+        gain = np.log([ours[s] / other[s] for s in seeds])
         return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(seeds))), len(seeds)
 
 
@@ -87,23 +87,23 @@ def figure(value: float, error: float, count: int, of: int, *, percent: bool = F
 def print_ratios(rows: Rows) -> dict[str, dict[str, float]]:
     """Every method on every problem, best first; the ratios."""
     past = load(BENCHMARKS / "horizon.jsonl")
-    lines, found = list[list[object]](), dict[str, dict[str, float]]()
+    lines, ratios_of = list[list[object]](), dict[str, dict[str, float]]()
     for method, (_, budget, code) in METHODS.items():
-        cells, found[method] = list[str](), {}
+        cells, ratios_of[method] = list[str](), {}
         for p in PROBLEMS.values():
             truth = {s: past[p.name, "hindsight", s]["raw"] for s in range(p.seeds)}
             value, error, count = ratio(finals(rows, method, p), truth)
             cells.append(figure(value, error, count, p.seeds))
-            found[method][p.name] = value if count >= ENOUGH else np.nan
-        every = mean_ratio(found[method], COUNTED)
-        networks = mean_ratio(found[method], [p for p in COUNTED if p.network])
+            ratios_of[method][p.name] = value if count >= ENOUGH else np.nan
+        every = mean_ratio(ratios_of[method], COUNTED)
+        networks = mean_ratio(ratios_of[method], [p for p in COUNTED if p.network])
         both = [figure(mean, 0, 1, 1).split()[:1] for mean in (every, networks)]
         lines.append([method, f"{budget:g}", *cells, *("".join(mean) for mean in both), lines_of(code)])
-        result(f"peers_{named(method)}_all", every)
+        result(f"peers_{result_name(method)}_all", every)
     lines.sort(key=lambda line: float(str(line[-3]) or np.inf))
     names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
     print(table(["method", "budget", *names, "all", "networks", "lines"], lines))
-    return found
+    return ratios_of
 
 
 def mean_ratio(ratios: dict[str, float], problems: list[Problem]) -> float:
@@ -111,60 +111,65 @@ def mean_ratio(ratios: dict[str, float], problems: list[Problem]) -> float:
     return float(np.exp(np.mean(np.log([ratios[p.name] for p in problems]))))
 
 
-def named(method: str) -> str:
+def result_name(method: str) -> str:
     """A method's name in a `RESULT` line."""
     return method.replace(" ", "_").replace("-", "_").lower()
 
 
-def print_paired(rows: Rows, mine: str, peers: list[str]) -> dict[str, dict[str, float]]:
+def print_paired(rows: Rows, ours: str, peers: list[str]) -> dict[str, dict[str, float]]:
     """One of ours against peers, seed by seed: below zero, ours is better. The means by peer and problem."""
     lines, means = list[list[object]](), dict[str, dict[str, float]]()
     for peer in peers:
         cells, errors, means[peer] = list[str](), list[float](), {}
         for p in PROBLEMS.values():
-            value, error, count = paired(finals(rows, mine, p), finals(rows, peer, p))
+            value, error, count = paired(finals(rows, ours, p), finals(rows, peer, p))
             cells.append(figure(value, error, count, p.seeds, percent=True))
             means[peer][p.name] = value if count >= ENOUGH else np.nan
             errors += [error] if p.counted else []
         mean, error = np.mean([means[peer][p.name] for p in COUNTED]), np.linalg.norm(errors) / len(errors)
         lines.append([peer, *cells, figure(float(mean), float(error), 1, 1, percent=True)])
-        result(f"peers_{named(mine)}_over_{named(peer)}", float(mean))
-        result(f"peers_{named(mine)}_over_{named(peer)}_error", float(error + 0 * mean))  # none without its mean
+        result(f"peers_{result_name(ours)}_over_{result_name(peer)}", float(mean))
+        result(
+            f"peers_{result_name(ours)}_over_{result_name(peer)}_error", float(error + 0 * mean)
+        )  # none without its mean
     names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
     budgets = " or ".join(f"{b:g}" for b in sorted({METHODS[peer].budget for peer in peers}))
-    print(f"\n{mine} over each peer at budget {budgets}: log ratio in % +- standard error; negative, it is better\n")
+    print(f"\n{ours} over each peer at budget {budgets}: log ratio in % +- standard error; negative, it is better\n")
     print(table(["peer", *names, "mean of those counted"], lines))
     return means
 
 
-def print_bars(mine: str, ratios: dict[str, dict[str, float]], means: dict[str, dict[str, float]]) -> None:
+def print_bars(ours: str, ratios: dict[str, dict[str, float]], means: dict[str, dict[str, float]]) -> None:
     """Not more than 2 % behind the best peer on any problem, and ahead of each on average."""
-    print(f"\nBars of {mine}")
+    print(f"\nBars of {ours}")
     for p in PROBLEMS.values():
-        there = [peer for peer in means if np.isfinite(ratios[peer][p.name])]
-        if not there or np.isnan(ratios[mine][p.name]):
+        available = [peer for peer in means if np.isfinite(ratios[peer][p.name])]
+        if not available or np.isnan(ratios[ours][p.name]):
             continue
-        best = min(there, key=lambda peer: ratios[peer][p.name])
-        behind = ratios[mine][p.name] / ratios[best][p.name] - 1
-        said = "holds" if behind <= MARGIN else "MISSED"
-        note = "" if len(there) == len(means) else f", of the {len(there)} of {len(means)} peers that are there"
+        best = min(available, key=lambda peer: ratios[peer][p.name])
+        behind = ratios[ours][p.name] / ratios[best][p.name] - 1
+        verdict = "holds" if behind <= MARGIN else "MISSED"
+        note = "" if len(available) == len(means) else f", of the {len(available)} of {len(means)} peers that are there"
         note += "" if p.counted else "; not counted"
-        print(f"  {p.name}: best peer {best}, ratio of mean losses {100 * behind:+.1f} %: {said}{note}")
-        result(f"peers_{named(mine)}_behind_best_{named(p.name)}", behind)
+        print(f"  {p.name}: best peer {best}, ratio of mean losses {100 * behind:+.1f} %: {verdict}{note}")
+        result(f"peers_{result_name(ours)}_behind_best_{result_name(p.name)}", behind)
     for peer in means:
         mean = float(np.mean([means[peer][p.name] for p in COUNTED]))
-        said = "" if np.isnan(mean) else "ahead" if mean < 0 else "BEHIND"
-        print(f"  on average against {peer}: {said or 'not all runs are there'}")
+        verdict = "" if np.isnan(mean) else "ahead" if mean < 0 else "BEHIND"
+        print(f"  on average against {peer}: {verdict or 'not all runs are there'}")
 
 
 def print_aside(rows: Rows) -> None:
     """What of Prodigy's result on the quadratics is Adam's: `horizon` over Adam, in the same bounds."""
     lines = list[list[object]]()
     for p in (p for p in COUNTED if not p.network):
-        mine = {s: row["raw"] for (name, method, s), row in rows.items() if (name, method) == (p.name, ASIDE)}
+        ours = {s: row["raw"] for (name, method, s), row in rows.items() if (name, method) == (p.name, ASIDE)}
         for other in ("horizon 5", "Prodigy x 5", "D-Adaptation x 5"):
-            lines.append([p.name, other, figure(*paired(mine, finals(rows, other, p)), p.seeds, percent=True)])
-            result(f"peers_horizon_5_adam_over_{named(other)}_{named(p.name)}", paired(mine, finals(rows, other, p))[0])
+            lines.append([p.name, other, figure(*paired(ours, finals(rows, other, p)), p.seeds, percent=True)])
+            result(
+                f"peers_horizon_5_adam_over_{result_name(other)}_{result_name(p.name)}",
+                paired(ours, finals(rows, other, p))[0],
+            )
     print("\nhorizon 5 over Adam, where the problem's own optimiser is SGD: log ratio in % +- standard error\n")
     print(table(["problem", "over", "horizon 5, Adam"], lines))
 
@@ -175,8 +180,8 @@ def print_seconds(rows: Rows) -> None:
     for method, (runs, _, _) in METHODS.items():
         cells = list[str]()
         for p in PROBLEMS.values():
-            took = [sum(rows[p.name, u, s]["seconds"] for u in runs) for s in finals(rows, method, p)]
-            cells.append(f"{np.median(took):.1f}" if took else "")
+            seconds = [sum(rows[p.name, u, s]["seconds"] for u in runs) for s in finals(rows, method, p)]
+            cells.append(f"{np.median(seconds):.1f}" if seconds else "")
         lines.append([method, *cells])
     print("\nMedian wall time of a study in seconds, one thread, on a machine that others used too\n")
     print(table(["method", *PROBLEMS], lines))
@@ -184,19 +189,20 @@ def print_seconds(rows: Rows) -> None:
 
 def report(rows: Rows) -> None:
     """Print all tables, and end with the figures as `RESULT` lines."""
-    for said in sorted({row["on"] for row in rows.values()}):
-        print(said)
+    for settings in sorted({row["on"] for row in rows.values()}):
+        print(settings)
     print("\nFinal loss over that of the hindsight schedule +- standard error (seeds where not all are there);")
     print("budget in units of T; lines of the user's code\n")
     ratios = print_ratios(rows)
-    for mine, budgets in (("horizon 5", (5,)), ("horizon 2.3", (2, 2.3)), ("horizon 2.3", (5,))):
+    for ours, budgets in (("horizon 5", (5,)), ("horizon 2.3", (2, 2.3)), ("horizon 2.3", (5,))):
         peers = [name for name, method in METHODS.items() if method.budget in budgets and method.code != "horizon"]
-        means = print_paired(rows, mine, peers)
-        if METHODS[mine].budget in budgets:
-            print_bars(mine, ratios, means)
+        means = print_paired(rows, ours, peers)
+        if METHODS[ours].budget in budgets:
+            print_bars(ours, ratios, means)
     print_aside(rows)
     print_seconds(rows)
-    asked = [row for row in rows.values() if "exploits" in row]
-    exploits, obeyed = (sum(row[key] for row in asked) for key in ("exploits", "obeyed"))
-    print(f"\nRay: {obeyed} of {exploits} exploits trained on at the rate that was asked for, in {len(asked)} studies")
+    with_exploits = [row for row in rows.values() if "exploits" in row]
+    exploits, obeyed = (sum(row[key] for row in with_exploits) for key in ("exploits", "obeyed"))
+    studies = len(with_exploits)
+    print(f"\nRay: {obeyed} of {exploits} exploits trained on at the rate that was asked for, in {studies} studies")
     print_results()

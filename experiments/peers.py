@@ -5,7 +5,8 @@ Hyperband pruner, Schedule-Free, Prodigy, D-Adaptation and ReduceLROnPlateau. Wi
 weights and have the same data and bounds; all may take the same number of steps (5 T, or 2.3 T where a method can be
 run at it); what decides, and counts, is the final loss on the fixed set, as in `benchmarks.horizon`.
 
-`python -m experiments.peers` runs what is missing, `--report` prints what is there: results/peers.jsonl and peers.txt.
+`python -m experiments.peers` runs what is missing. `--report` prints the tables of results/peers.jsonl, which are also
+in results/peers.txt.
 """
 
 import re
@@ -38,21 +39,21 @@ def run(key: Key) -> dict[str, Any]:
     if method in ("PBT", "PB2"):
         from experiments._peer_ray import run_population  # starting Ray takes seconds: only where it is used
 
-        found = run_population(problem, seed, method)
+        row = run_population(problem, seed, method)
     elif method.endswith(", Adam"):
         from experiments._peer_adam import with_adam
         from experiments._peer_search import run_horizon
 
-        found = run_horizon(with_adam(problem), seed, 5)
-    elif found := re.fullmatch(r"(horizon|Optuna) ([\d.]+)", method):
+        row = run_horizon(with_adam(problem), seed, 5)
+    elif match := re.fullmatch(r"(horizon|Optuna) ([\d.]+)", method):
         from experiments._peer_search import run_horizon, run_optuna
 
-        found = {"horizon": run_horizon, "Optuna": run_optuna}[found[1]](problem, seed, float(found[2]))
+        row = {"horizon": run_horizon, "Optuna": run_optuna}[match[1]](problem, seed, float(match[2]))
     else:
         from experiments._peer_single import run_once
 
-        found = run_once(problem, method, seed)
-    return {**found, "on": settings()}
+        row = run_once(problem, method, seed)
+    return {**row, "on": settings()}
 
 
 def main() -> None:

@@ -85,8 +85,8 @@ def _studies_in(folder: Path) -> list[str]:
 
 def write_archive(path: Path, folders: dict[str, Path]) -> None:
     """Write studies into one compressed file; the same studies give the same bytes."""
-    whole = path.with_suffix(".part")
-    with tarfile.open(whole, "w:xz", preset=COMPRESSION) as archive:
+    part = path.with_suffix(".part")
+    with tarfile.open(part, "w:xz", preset=COMPRESSION) as archive:
         for name in sorted(folders):
             for file in FILES:
                 if (folders[name] / file).exists():
@@ -94,4 +94,4 @@ def write_archive(path: Path, folders: dict[str, Path]) -> None:
                     member = tarfile.TarInfo(f"{name}/{file}")
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
-    whole.replace(path)
+    part.replace(path)

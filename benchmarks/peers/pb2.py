@@ -37,12 +37,12 @@ class PopulationBasedBandits(Population):
     share: float = 0.25
 
     def explore(
-        self, history: History, parents: Sequence[Fork], kept: Sequence[Fork], rng: np.random.Generator
+        self, history: History, parents: Sequence[Fork], remaining: Sequence[Fork], rng: np.random.Generator
     ) -> list[tuple[float, str]]:
         """Maximise the upper confidence bound, one clone after the other."""
         points, change = changes(history, interval_borders(history.goal.steps, self.intervals))
         now, to_unit = float(history.round), history.goal.lr_range.to_unit
-        pending = [[now, float(to_unit(fork.multiplier))] for fork in kept]
+        pending = [[now, float(to_unit(fork.multiplier))] for fork in remaining]
         chosen = list[tuple[float, str]]()
         for _ in parents:
             bound = upper_bound(points, change, np.array(pending).reshape(-1, 2), now, CANDIDATES)
@@ -94,9 +94,11 @@ def upper_bound(
     """Mean from what was observed, plus sqrt(beta) times the deviation that also knows the pending points."""
     grid = [(lengthscale, forgetting) for lengthscale in LENGTHSCALES for forgetting in FORGETTING]
     best = gaussian_process.fit([kernel(points, points, *hyper) for hyper in grid], change)
-    hyper, asked = grid[best.kernel], np.stack([np.full(len(x), now), x], 1)
-    mean = gaussian_process.mean_at(kernel(points, points, *hyper), kernel(points, asked, *hyper), change, best.noise)
-    known = np.concatenate([points, pending])
-    variance = gaussian_process.variance_at(kernel(known, known, *hyper), kernel(known, asked, *hyper), best.noise)
+    hyper, query = grid[best.kernel], np.stack([np.full(len(x), now), x], 1)
+    mean = gaussian_process.mean_at(kernel(points, points, *hyper), kernel(points, query, *hyper), change, best.noise)
+    observed = np.concatenate([points, pending])
+    variance = gaussian_process.variance_at(
+        kernel(observed, observed, *hyper), kernel(observed, query, *hyper), best.noise
+    )
     beta = max(0.0, 0.2 * np.log(0.4 * len(points)))
     return mean + np.sqrt(beta * best.variance * variance)

@@ -42,7 +42,7 @@ class Population(Strategy):
 
     @abstractmethod
     def explore(
-        self, history: History, parents: Sequence[Fork], kept: Sequence[Fork], rng: np.random.Generator
+        self, history: History, parents: Sequence[Fork], remaining: Sequence[Fork], rng: np.random.Generator
     ) -> list[tuple[float, str]]:
         """The rate of a clone of each parent, and why, given the forks that go on as they are."""
 
@@ -83,15 +83,19 @@ class Population(Strategy):
         """The best go on; the worst, and those that failed, become clones of the best."""
         start, number = int(ranked[0].schedule.change_points[-1]), history.round + 1
         replaced = max(1, round(self.share * self.forks)) if self.forks > 1 else 0
-        kept, best = ranked[: self.forks - replaced], ranked[: max(1, replaced)]
-        parents = [best[int(rng.integers(len(best)))] for _ in range(self.forks - len(kept))]
-        intervals = [Interval(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), number) for f in kept]
+        remaining, best = ranked[: self.forks - replaced], ranked[: max(1, replaced)]
+        parents = [best[int(rng.integers(len(best)))] for _ in range(self.forks - len(remaining))]
+        intervals = [
+            Interval(f.id, None, start, stop, f.schedule.extend(f.multiplier, stop), number) for f in remaining
+        ]
         fresh, reasons = max(fork.id for fork in history.forks) + 1, list[Reason]()
-        for i, (parent, (rate, why)) in enumerate(zip(parents, self.explore(history, parents, kept, rng), strict=True)):
+        for i, (parent, (rate, why)) in enumerate(
+            zip(parents, self.explore(history, parents, remaining, rng), strict=True)
+        ):
             schedule = parent.schedule.extend(rate, stop)
             intervals.append(Interval(fresh + i, parent.id, start, stop, schedule, number))
             reasons.append(because("clone", fork=fresh + i, parent=parent.id, rate=rate, why=as_reason(why)))
-        drops = tuple((fork.id, because("behind", value=fork.recent())) for fork in ranked[len(kept) :])
+        drops = tuple((fork.id, because("behind", value=fork.recent())) for fork in ranked[len(remaining) :])
         return Decision(tuple(intervals), drops, reasons=tuple(reasons) or (as_reason("the only fork goes on"),))
 
 
@@ -110,7 +114,7 @@ class PopulationBasedTraining(Population):
     factors: tuple[float, float] = (0.8, 1.25)
 
     def explore(
-        self, history: History, parents: Sequence[Fork], kept: Sequence[Fork], rng: np.random.Generator
+        self, history: History, parents: Sequence[Fork], remaining: Sequence[Fork], rng: np.random.Generator
     ) -> list[tuple[float, str]]:
         """Perturb."""
         factors = [self.factors[int(rng.integers(2))] for _ in parents]
