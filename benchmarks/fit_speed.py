@@ -42,7 +42,7 @@ def plain_fit(runs: list[Trace], link: str) -> tuple[TraceModel, list[tuple[floa
         inducing=100,
         anchor_noise=False,
         random_effect=False,
-        watch=lambda bound: curve.append((time.perf_counter() - began, bound)),
+        callback=lambda bound: curve.append((time.perf_counter() - began, bound)),
     )
     curve.append((time.perf_counter() - began, model.bound))
     return model, curve

@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from torch.nn.functional import softplus
 
@@ -20,7 +19,7 @@ from experiments._mnist_results import BOUNDS, FOLDER, INTERVALS, rows, space
 from experiments._style import GREY, OKABE, drawing, save
 from experiments._svgp import PAIRS, STEPS
 from paceline import TraceModel
-from paceline.model import hermite, latent_input, tensor
+from paceline.model import hermite, tensor
 from paceline.tuner import load_family
 
 COLOUR = dict(zip(PAIRS, OKABE, strict=False))
@@ -129,8 +128,7 @@ def surfaces(model: TraceModel, task: str) -> plt.Figure:
     encoder = model.encoder
     inputs = encoder.inputs(model.segments)[:, 0]
     values, x = np.linspace(float(inputs.min()), float(inputs.max()), 25), np.linspace(0, 1, 25)
-    grid = torch.meshgrid(tensor(values), tensor(x), indexing="ij")
-    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], 1, encoder.task_number(task)))
+    mean, variance = model.latent_grid(values, x, task)
     nodes, weights = hermite(20)
     phi = softplus(mean[..., None] + variance.sqrt()[..., None] * nodes)
     centre = phi @ weights

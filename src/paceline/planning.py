@@ -94,7 +94,7 @@ def plan_from(
     planned = model.plan(
         steps=length, lr=(bounds.low, bounds.high), family=family, quantile=quantile, intervals=min(INTERVALS, length)
     )
-    return _view(logs, model, planned, stable_range(model, bounds))
+    return _view(logs, model, planned, stable_range(model.traces, bounds))
 
 
 def _read(path: Path, columns: LogColumns, grouped: GroupedWarnings) -> Log:

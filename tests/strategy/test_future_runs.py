@@ -23,7 +23,7 @@ def model() -> TraceModel:
 
 
 def futures(model: TraceModel, tasks: tuple[str, ...] = TASKS, start=None, left: int = 3) -> FutureRuns:
-    normals = Normals.of(model.link.latents, 16, left, torch.Generator().manual_seed(0))
+    normals = Normals.draw(model.link.latents, 16, left, torch.Generator().manual_seed(0))
     return FutureRuns.of(model, tasks, SPACE.lengths(model)[:left], normals, start)
 
 

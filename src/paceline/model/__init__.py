@@ -4,18 +4,20 @@
 import from here.
 """
 
-from paceline.model.encoder import TraceEncoder, segmenter_for
+from paceline.model.encoder import TraceEncoder
 from paceline.model.failure import FailureModel
 from paceline.model.forecast import Forecast
 from paceline.model.forecaster import Forecaster
 from paceline.model.law import LawModel, PlannedSchedule, highest_stable_rate, shortest_warmup, stable_range
 from paceline.model.linalg import few_threads, lower_solve, normal_quantile, tensor
 from paceline.model.links import LINKS, Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed, link_of
-from paceline.model.paths import Draw, Normals, RunState, latent_input
+from paceline.model.location_prior import location_prior_of
+from paceline.model.normals import Normals
+from paceline.model.paths import Draw, RunState
 from paceline.model.preprocess import usable_segments
 from paceline.model.quadrature import hermite
 from paceline.model.task_embedding import principal_axes
-from paceline.model.task_posterior import TaskPosterior, measure_of
+from paceline.model.task_posterior import TaskPosterior
 from paceline.model.trace_model import TraceModel
 
 __all__ = [
@@ -41,13 +43,11 @@ __all__ = [
     "few_threads",
     "hermite",
     "highest_stable_rate",
-    "latent_input",
     "link_of",
+    "location_prior_of",
     "lower_solve",
-    "measure_of",
     "normal_quantile",
     "principal_axes",
-    "segmenter_for",
     "shortest_warmup",
     "stable_range",
     "tensor",

@@ -1,7 +1,7 @@
-"""Where a run stands: the trace behind its last, noisy observation.
+"""The current level of a run: the trace behind its last, noisy observation.
 
-y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of its last interval, with g the shape at the expected f_2 and
-an amplitude a that has the mean and variance the model expects: a linear regression for the level L.
+y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of its last interval. g is the curve at the expected f_2, and
+the amplitude a has the mean and variance that the model expects. This is a linear regression for the level L.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def current_level(
     noise: Float[Tensor, ""],
     normals: Float[Tensor, "*draws"],
 ) -> Float[Tensor, "*draws"]:
-    """Draws of the level, scaled; the expected level where the normals are zero."""
+    """Draws of the level, scaled; its expectation if the normals are zero."""
     last = past.last
     if last is None or last.moments.n == 0:
         return float(past.values[0]) + noise.sqrt() * normals

@@ -1,7 +1,8 @@
-"""Between traces and numbers: how runs are cut, scaled and named, fixed when a model is first fitted.
+"""Runs as numbers: the encoding of intervals, schedules and runs that a trace model uses.
 
-A `Frame` turns intervals into the inputs z of the latent functions, a schedule into the intervals still to come, and a
-run so far into the values and rates behind it. It knows nothing of Gaussian processes.
+A `TraceEncoder` is fixed when a model is first fitted. It turns intervals into inputs z of the latent functions, a
+schedule into the intervals still to come, and a run so far into its recent values and rates. It also converts scaled
+values back to the user's units.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,18 @@ from torch import Tensor
 from paceline.errors import InputError
 from paceline.model.linalg import tensor
 from paceline.model.summed_rate import SummedRate
-from paceline.traces import Clock, ClockName, Scaling, Schedule, Segment, Segmenter, Trace, is_sound
-
-Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
+from paceline.traces import Scaling, Schedule, Segment, Segmenter, Trace, is_sound
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FutureIntervals:
-    """Intervals still to come: borders in steps, rates in [0, 1], lengths in mean intervals."""
+    """Intervals still to come.
+
+    Args:
+        edges: their borders, in steps.
+        unit_lr: their rates, in [0, 1] of the bounds.
+        lengths: their lengths, in mean intervals.
+    """
 
     edges: Int[np.ndarray, "borders"]
     unit_lr: Float[np.ndarray, "intervals"]
@@ -31,7 +36,14 @@ class FutureIntervals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PastIntervals:
-    """Scaled values (Y now, then earlier ones) and rates of the intervals behind, newest first; the last interval."""
+    """The recent past of a run, newest first.
+
+    Args:
+        values: the current value Y, then those at the starts of the intervals before, scaled.
+        unit_lr: rates of the last intervals, in [0, 1] of the bounds.
+        last: the last interval; None if the run has a single observation.
+        rate_sum: S, the summed rate so far.
+    """
 
     values: Float[np.ndarray, "order"]
     unit_lr: Float[np.ndarray, "rates"]
@@ -39,32 +51,15 @@ class PastIntervals:
     rate_sum: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class StartDistribution:
-    """Y_0 ~ N(mean, deviation^2), scaled, at the step where runs are first observed.
-
-    Tasks begin at means of their own (`tasks`, in the order of their numbers) and share the deviation around them.
-    """
-
-    step: int
-    mean: float
-    deviation: float
-    tasks: tuple[tuple[float, float], ...] = ()
-
-    def of(self, task: int | None) -> tuple[float, float]:
-        """Mean and deviation for a task."""
-        return (self.mean, self.deviation) if task is None else self.tasks[task]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceEncoder:
-    """How a model reads runs.
+    """How a model turns runs into numbers.
 
     Args:
-        cutting: where runs are cut into intervals.
+        segmenter: how runs are split into intervals.
         scaling: units.
-        tasks: names of the tasks, in the order of their numbers; empty where all runs are of one task.
-        summed_rate: how the summed rate is scaled, where it is an input.
+        tasks: names of the tasks, in the order of their numbers; empty if all runs are of one task.
+        summed_rate: how the summed rate is scaled, if it is an input.
     """
 
     segmenter: Segmenter
@@ -84,7 +79,7 @@ class TraceEncoder:
         return tensor(np.concatenate(columns, 1))
 
     def task_number(self, task: str | None) -> int | None:
-        """Number of a task, None where the model has no tasks."""
+        """Number of a task; None if the model has no tasks."""
         if not self.tasks:
             return None
         if task not in self.tasks:
@@ -92,12 +87,12 @@ class TraceEncoder:
         return self.tasks.index(task)
 
     def with_tasks(self, names: Sequence[str]) -> "TraceEncoder":
-        """The frame with these tasks after those it has; as it is where all runs are of one task."""
+        """The encoder with these tasks added at the end; unchanged if all runs are of one task."""
         new = sorted(set(names) - set(self.tasks)) if self.tasks else []
         return replace(self, tasks=(*self.tasks, *new))
 
     def check_base(self, schedule: Schedule) -> None:
-        """Refuse a schedule whose multiplier is not the control of this model."""
+        """Raise an error if the multiplier of a schedule is not the control of this model."""
         if self.segmenter.base is not None and schedule.tuned_base != self.segmenter.base:
             raise InputError(
                 f"this model was fitted to multipliers of {self.segmenter.base}, got a schedule on {schedule.base}: "
@@ -119,12 +114,11 @@ class TraceEncoder:
         last = end if stop is None else int(later[0]) if len(later) else max(end, schedule.steps)
         edges = np.concatenate([[begin], points[(points > begin) & (points < end)], [last]]).astype(int)
         controls = np.array([segmenter.control(schedule, int(a), int(b)) for a, b in pairwise(edges)])
-        return FutureIntervals(
-            edges, self.scaling.lr_range.log10_to_unit(controls), self.elapsed(edges[:-1], edges[1:])
-        )
+        unit_lr = self.scaling.lr_range.log10_to_unit(controls)
+        return FutureIntervals(edges, unit_lr, self.elapsed(edges[:-1], edges[1:]))
 
     def past(self, start: Trace) -> PastIntervals:
-        """Where a run stands and came from."""
+        """The recent past of a run."""
         order = self.segmenter.order
         segments = self.segmenter.split(replace(start, failed=False) if is_sound(start.values).all() else start)
         if not segments:
@@ -141,41 +135,6 @@ class TraceEncoder:
         rate_sum = last.rate_sum + self.segmenter.share(last.start, last.stop) * 10 ** last.controls[0]
         return PastIntervals(self.scaling.to_scaled(values), rates, last, rate_sum)
 
-    def start_distribution(self, segments: Sequence[Segment]) -> StartDistribution:
-        """Y_0 over runs that begin at the beginning, by maximum likelihood; a task without any may begin anywhere."""
-        firsts = [s for s in segments if s.first]
-        if not firsts:
-            return StartDistribution(self.segmenter.clock.origin, 0.5, 0.5, ((0.5, 0.5),) * len(self.tasks))
-        latest = min(s.start for s in firsts) + 0.02 * self.segmenter.clock.steps  # a run recorded late says nothing
-        firsts = [s for s in firsts if s.start <= latest]
-        values = self.scaling.to_scaled(np.array([s.start_values[0] for s in firsts]))
-        overall = float(values.mean()), float(values.std())
-        names = np.array([s.task for s in firsts])
-        means = {name: float(values[names == name].mean()) for name in self.tasks if np.any(names == name)}
-        within = float(np.sqrt(np.mean((values - [means[str(name)] for name in names]) ** 2))) if self.tasks else 0.0
-        tasks = tuple((means[name], within) if name in means else overall for name in self.tasks)
-        return StartDistribution(int(np.median([s.start for s in firsts])), *overall, tasks)
-
     def to_user(self, values: Tensor) -> Float[np.ndarray, "*shape"]:
         """Scaled values -> the user's units."""
         return self.segmenter.objective.to_user(self.scaling.to_model(values.detach().numpy()))
-
-
-def segmenter_for(traces: Sequence[Trace], intervals: Intervals, clock: ClockName, order: int) -> Segmenter:
-    """How to cut these traces: the control is a multiplier only where all of them are tuned on the same base."""
-    time = Clock(clock, max(max(trace.schedule.steps, trace.last_step) for trace in traces))
-    bases = {trace.schedule.tuned_base for trace in traces}
-    base = bases.pop() if len(bases) == 1 else None
-    return Segmenter(time, _points(intervals, time), order, base, traces[0].objective)
-
-
-def _points(intervals: Intervals, clock: Clock) -> Int[np.ndarray, "points"] | None:
-    if intervals is None:
-        return None
-    points = np.asarray(intervals)
-    if points.ndim == 0:
-        return clock.equal_intervals(int(points))
-    whole = points.ndim == 1 and np.all(points == np.round(points))
-    if not whole or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
-        raise InputError(f"change points must be at least two increasing whole steps from 0 on, got {points.tolist()}")
-    return points.astype(int)

@@ -2,8 +2,8 @@
 
 k(z, z') = s^2 k_Y(Y, Y') k_x(x, x') k_w(w, w')   (paper, section 4.1; k_w = 1 for a single task)
 
-Written out here rather than taken from gpytorch, whose product kernel takes four times as long at our sizes
-(`docs/design.md`); a test holds the two equal.
+gpytorch's product kernel takes four times as long at our sizes (docs/design.md), so the kernel is written out here. A
+test checks that both are equal.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -14,14 +14,21 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from paceline.model.settings import PRIORS
+
 SQRT5 = 5.0**0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hyperparameters:
-    """Constant mean, scales and lengthscales of p independent latent functions, and the task embedding they share.
+    """Hyperparameters of p independent latent functions, and the task embedding that they share.
 
-    A nugget of zero (log -inf) switches the interval-level random effect off.
+    Args:
+        mean: constant mean of each function.
+        log_scale: log of the prior standard deviation.
+        log_nugget: log of the standard deviation of the random effect; -inf for none.
+        log_lengthscales: log of a lengthscale per function and input.
+        embedding: location of each task.
     """
 
     mean: Float[Tensor, "p"]
@@ -34,24 +41,24 @@ class Hyperparameters:
     def start(
         cls, means: Float[Tensor, "p"], inputs: int, *, nugget: bool, tasks: int = 0, dims: int = 0
     ) -> "Hyperparameters":
-        """Where an optimiser starts; embeddings begin spread over a small circle."""
+        """Where the optimiser starts; the tasks start on a small circle."""
         p = len(means)
         angle = 2 * torch.pi * (torch.arange(tasks, dtype=torch.float64) + 0.3) / max(tasks, 1)
         phase = torch.pi * torch.arange(dims, dtype=torch.float64) / max(dims, 1)
         return cls(
             mean=means.clone(),
-            log_scale=torch.full((p,), 0.3, dtype=torch.float64),
-            log_nugget=torch.full((p,), -1.5 if nugget else -torch.inf, dtype=torch.float64),
-            log_lengthscales=torch.full((p, inputs), -0.7, dtype=torch.float64),
-            embedding=0.5 * torch.cos(angle[:, None] + phase),
+            log_scale=torch.full((p,), PRIORS.scale_start, dtype=torch.float64),
+            log_nugget=torch.full((p,), PRIORS.nugget_start if nugget else -torch.inf, dtype=torch.float64),
+            log_lengthscales=torch.full((p, inputs), PRIORS.lengthscale_start, dtype=torch.float64),
+            embedding=PRIORS.embedding_start * torch.cos(angle[:, None] + phase),
         )
 
     def free(self) -> Tensor:
-        """The numbers an optimiser moves, as one vector."""
+        """The numbers that the optimiser changes, as one vector."""
         return torch.cat([getattr(self, f.name).reshape(-1) for f in fields(self) if self._is_free(f.name)])
 
-    def moved(self, vector: Tensor) -> "Hyperparameters":
-        """The same hyperparameters with the free numbers replaced; differentiable in `vector`."""
+    def with_free(self, vector: Tensor) -> "Hyperparameters":
+        """The hyperparameters with these free numbers; differentiable in `vector`."""
         parts: dict[str, Tensor] = {}
         for name in (f.name for f in fields(self) if self._is_free(f.name)):
             old: Tensor = getattr(self, name)
@@ -75,7 +82,7 @@ class Hyperparameters:
 def covariance(
     hyper: Hyperparameters, a: Float[Tensor, "*b n d"], b: Float[Tensor, "*b m d"]
 ) -> Float[Tensor, "p *b n m"]:
-    """k(a_i, b_j) for each latent function; the last input is the task's number where there are tasks.
+    """k(a_i, b_j) for each latent function. With tasks, the last input is the task's number.
 
     Matern-5/2 in one input: (1 + r + r^2 / 3) exp(-r), r = sqrt(5) |a - b| / lengthscale.
     """
@@ -91,12 +98,12 @@ def covariance(
     k = polynomial * torch.exp(exponent)
     if hyper.embedding.shape[0] == 0:
         return k
-    # between pairs of tasks, then looked up: tasks are few, inputs are many
+    # There are few tasks and many inputs, so k_w is computed per pair of tasks and looked up.
     return k * _between_tasks(hyper.embedding)[a[..., inputs].long()[..., :, None], b[..., inputs].long()[..., None, :]]
 
 
-class _At(torch.autograd.Function):
-    """k(a_i, b_j) and its derivative in a alone, in place where it can be: what draws spend most of their time on.
+class _CovarianceWith(torch.autograd.Function):
+    """k(a_i, b_j) and its derivative in a alone, computed in place: draws spend most of their time here.
 
     With u = sqrt(5) (a - b) / lengthscale and r = |u|, d/da log k = -u (1 + r) / (3 + 3 r + r^2) sqrt(5) / lengthscale.
     """
@@ -105,7 +112,7 @@ class _At(torch.autograd.Function):
     def forward(ctx: Any, hyper: Hyperparameters, a: Tensor, b: Tensor) -> Tensor:  # pyright: ignore
         inputs = hyper.log_lengthscales.shape[1]
         inverse = (SQRT5 * torch.exp(-hyper.log_lengthscales)).tolist()
-        alike = _between_tasks(hyper.embedding)[:, b[:, inputs].long()] if len(hyper.embedding) else None
+        with_tasks = _between_tasks(hyper.embedding)[:, b[:, inputs].long()] if len(hyper.embedding) else None
         gaps = [(a[:, d, None] - b[:, d]).abs_() for d in range(inputs)]
         k = torch.empty(len(hyper.mean), len(a), len(b), dtype=a.dtype)
         for variance, scales, polynomial in zip(hyper.variance, inverse, k, strict=True):
@@ -116,7 +123,7 @@ class _At(torch.autograd.Function):
                 exponent.add_(r)
                 polynomial.mul_(torch.addcmul(1 - r, r, r, value=1 / 3))
             polynomial.mul_(exponent.exp_())
-            polynomial.mul_(variance if alike is None else (variance * alike)[a[:, inputs].long()])
+            polynomial.mul_(variance if with_tasks is None else (variance * with_tasks)[a[:, inputs].long()])
         if ctx.needs_input_grad[1]:
             ctx.save_for_backward(a, b, k)
             ctx.inverse = inverse
@@ -127,24 +134,24 @@ class _At(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None]:  # pyright: ignore
         a, b, k = ctx.saved_tensors
         weights = gradients[0] * k
-        found = torch.zeros_like(a)
+        gradient = torch.zeros_like(a)
         for d in range(len(ctx.inverse[0])):
             gap = a[:, d, None] - b[:, d]
             for weight, scales in zip(weights, ctx.inverse, strict=True):
                 u = gap * scales[d]
                 r = u.abs()
                 slope = u.mul_(r + 1).div_(torch.addcmul(3 * r, r, r).add_(3))
-                found[:, d] -= scales[d] * (weight * slope).sum(1)
-        return None, found, None
+                gradient[:, d] -= scales[d] * (weight * slope).sum(1)
+        return None, gradient, None
 
 
-def covariance_at(hyper: Hyperparameters, a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "p n m"]:
-    """`covariance` of many points with few, differentiable in the former alone, once; in half the time."""
-    return _At.apply(hyper, a, b)  # pyright: ignore
+def fast_covariance(hyper: Hyperparameters, a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "p n m"]:
+    """`covariance` in half the time, for many points a and few b; differentiable once, in a alone."""
+    return _CovarianceWith.apply(hyper, a, b)  # pyright: ignore
 
 
 def _between_tasks(embedding: Float[Tensor, "tasks dims"]) -> Float[Tensor, "tasks tasks"]:
-    """k_w on the embeddings; without dimensions tasks share nothing, so k_w is 1 within a task and 0 between."""
+    """k_w between the locations of the tasks. Without dimensions, it is 1 within a task and 0 between tasks."""
     if embedding.shape[1] == 0:
         return torch.eye(len(embedding), dtype=embedding.dtype)
     r = SQRT5 * ((embedding[:, None] - embedding[None]).square().sum(-1) + 1e-24).sqrt()
@@ -152,13 +159,16 @@ def _between_tasks(embedding: Float[Tensor, "tasks dims"]) -> Float[Tensor, "tas
 
 
 def log_prior(hyper: Hyperparameters, centre: Float[Tensor, "p"]) -> Float[Tensor, ""]:
-    """Weak priors: lognormal on scales, lengthscales and nugget, normal on the mean, N(0, I) on embeddings."""
+    """Log density of the hyperparameters, up to a constant; see `HyperparameterPriors`.
 
-    def normal(x: Tensor, mean: "float | Tensor", sd: float) -> Tensor:
-        return -0.5 * ((x - mean) / sd).square().sum()
+    The priors are weak: lognormal on scales, lengthscales and nugget, normal on the mean, N(0, I) on the embedding.
+    """
 
-    total = normal(hyper.mean, centre, 2.0) + normal(hyper.log_scale, 0.4, 0.7)
-    total = total + normal(hyper.log_lengthscales, -0.7, 0.8) + normal(hyper.embedding, 0.0, 1.0)
+    def normal(x: Tensor, mean: "float | Tensor", deviation: float) -> Tensor:
+        return -0.5 * ((x - mean) / deviation).square().sum()
+
+    total = normal(hyper.mean, centre, PRIORS.mean_deviation) + normal(hyper.log_scale, *PRIORS.log_scale)
+    total = total + normal(hyper.log_lengthscales, *PRIORS.log_lengthscale) + normal(hyper.embedding, *PRIORS.embedding)
     if torch.isfinite(hyper.log_nugget).all():
-        total = total + normal(hyper.log_nugget, -1.6, 0.8)
+        total = total + normal(hyper.log_nugget, *PRIORS.log_nugget)
     return total

@@ -1,13 +1,14 @@
-"""The Gaussian likelihood of traces, collapsed to a few numbers per interval.
+"""The Gaussian likelihood of traces, reduced to a few numbers per interval.
 
-Over an interval with n observations after its anchor, r_j = eta(f, t_j) + e_j - e_0. The anchor is an observation too;
-its error e_0 is shared by the whole interval, so cov(r) = s^2 (I + 11') and, with S_ab' = S_ab - S_a S_b / (n + 1),
+An interval has n observations after its first one, the anchor: r_j = eta(f, t_j) + e_j - e_0. The anchor is an
+observation too. Its error e_0 is shared by the whole interval, so cov(r) = s^2 (I + 11'). With
+S_ab' = S_ab - S_a S_b / (n + 1),
 
 E SSE = S_rr' - 2 E[phi(f_1)] E[A(f_2)] + E[phi(f_1)^2] E[B(f_2)]
 
-where A = S_rg', B = S_gg' and g_j = shape(f_2, t_j). For a link without f_2 these are sums that the interval already
-holds; otherwise they are tabulated over f_2, once per interval. The noise is profiled: s^2 = sum of E SSE / N, over all
-intervals, or over those of a task where tasks share nothing.
+with A = S_rg', B = S_gg' and g_j = curve(f_2, t_j). If the curve is linear in time, A and B are sums that the interval
+already has. Otherwise they are tabulated over f_2, once per interval. The noise is profiled: s^2 = sum of E SSE / N
+over all intervals, or over those of one task if tasks share nothing.
 """
 
 from collections.abc import Sequence
@@ -21,28 +22,32 @@ from torch import Tensor
 from paceline.model.linalg import eye, solve, tensor, zeros
 from paceline.model.links import Link
 from paceline.model.quadrature import hermite
+from paceline.model.settings import INFERENCE
 from paceline.traces import Scaling, Segment
 
-NOISE_FLOOR = 1e-8  # variance, in units of the range of values
-GRID_LOW, GRID_STEP, GRID_SIZE = -10.0, 0.125, 241  # f_2 from -10 to 20
-AMPLITUDE_NODES, SHAPE_NODES = 20, 8
+# The table of A and B: f_2 from -10 to 20. Interpolation in it has a relative error below 1e-6 (docs/design.md).
+GRID_LOW, GRID_STEP, GRID_SIZE = -10.0, 0.125, 241
+AMPLITUDE_NODES, CURVE_NODES = 20, 8  # of Gauss-Hermite quadrature, over f_1 and over f_2
 PER_INTERVAL = ("counts", "square", "cross", "gram", "group")
-# six values at -2.5, -1.5, ..., 2.5 -> coefficients of the polynomial through them
+# Six values at -2.5, -1.5, ..., 2.5 -> coefficients of the polynomial through them.
 INTERPOLATION = solve(tensor(np.vander(np.arange(6) - 2.5, increasing=True)), eye(6))
+CHUNK = 20_000  # observations that are tabulated at once: this bounds the memory
+# The first guess of f_2: it balances fit and a prior N(0.5, 2^2), because few observations do not determine a curve.
+GUESS_CENTRE, GUESS_PRECISION = 0.5, 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceLikelihood:
-    """Expected log likelihood of intervals under Gaussian beliefs about their latent values.
+    """Expected log likelihood of intervals whose latent values are Gaussian.
 
     Args:
         link: eta.
         counts: observations per interval.
         square: S_rr' per interval.
-        cross: A per interval, over the grid of f_2 where the link has one.
+        cross: A per interval, over the grid of f_2 if the link has one.
         gram: B, likewise.
-        anchor_noise: whether the anchor's error is marginalised (it is taken as exact otherwise).
-        group: which intervals share one noise.
+        anchor_noise: whether the error of the anchor is marginalised; else it is zero.
+        group: number of the noise of each interval.
         groups: how many noises there are.
     """
 
@@ -97,21 +102,21 @@ class TraceLikelihood:
         first, second = amplitude @ w, amplitude.square() @ w
         if self.link.latents == 1:
             return self.square - 2 * first * self.cross[:, 0] + second * self.gram[:, 0]
-        z, w = hermite(SHAPE_NODES)
+        z, w = hermite(CURVE_NODES)
         cross, gram = self._at(mean[1, :, None] + variance[1, :, None].sqrt() * z) @ w
         return self.square - 2 * first * cross + second * gram
 
     def noise(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
-        """Noise variance s^2 that maximises the expected log likelihood, at least the floor; over all intervals."""
-        return (self.expected_sse(mean, variance).sum() / self.counts.sum()).clamp_min(NOISE_FLOOR)
+        """The noise variance s^2 that maximises the expected log likelihood of all intervals, at least the floor."""
+        return (self.expected_sse(mean, variance).sum() / self.counts.sum()).clamp_min(INFERENCE.noise_floor)
 
     def noises(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, "groups"]:
-        """The same for each group of intervals; that of all of them for a group without any."""
+        """The same for each group of intervals; an empty group has the noise of all intervals."""
         sse, counts = self._by_group(self.expected_sse(mean, variance)), self._by_group(self.counts)
-        return torch.where(counts > 0, self._best(sse, counts), self._best(sse.sum(), counts.sum()))
+        return torch.where(counts > 0, self._best_noise(sse, counts), self._best_noise(sse.sum(), counts.sum()))
 
-    def _best(self, sse: Float[Tensor, "*groups"], counts: Float[Tensor, "*groups"]) -> Float[Tensor, "*groups"]:
-        return (sse / counts.clamp_min(1.0)).clamp_min(NOISE_FLOOR)
+    def _best_noise(self, sse: Float[Tensor, "*groups"], counts: Float[Tensor, "*groups"]) -> Float[Tensor, "*groups"]:
+        return (sse / counts.clamp_min(1.0)).clamp_min(INFERENCE.noise_floor)
 
     def _by_group(self, rows: Float[Tensor, "n"]) -> Float[Tensor, "groups"]:
         return zeros(self.groups).index_add(0, self.group, rows) if self.groups > 1 else rows.sum()[None]
@@ -119,18 +124,19 @@ class TraceLikelihood:
     def __call__(self, mean: Float[Tensor, "p n"], variance: Float[Tensor, "p n"]) -> Float[Tensor, ""]:
         """Sum over intervals of E log p(r | f), at the best noise."""
         sse, total = self._by_group(self.expected_sse(mean, variance)), self._by_group(self.counts)
-        noise = self._best(sse.detach(), total)  # its own gradient is zero, or it sits on the floor
+        noise = self._best_noise(sse.detach(), total)  # detached: its gradient is zero, or it is at the floor
         log_det = torch.log1p(self.counts).sum() if self.anchor_noise else 0.0
         return -0.5 * ((total * torch.log(2 * torch.pi * noise) + sse / noise).sum() + log_det)
 
     def least_squares(self) -> Float[Tensor, "p n"]:
-        """Latent values that fit each interval on its own: where the first fit starts."""
+        """Latent values that fit each interval alone: the start of the first fit."""
         best = self.cross / self.gram.clamp_min(1e-300)
         if not self.link.signed:
             best = best.clamp_min(0.0)
         grid = torch.arange(self.cross.shape[1], dtype=torch.float64) * GRID_STEP + GRID_LOW
         misfit = (self.square[:, None] - 2 * best * self.cross + best.square() * self.gram).clamp_min(1e-12)
-        score = 0.5 * self.counts[:, None] * torch.log(misfit) + 0.125 * (grid - 0.5).square()
+        prior = 0.5 * GUESS_PRECISION * (grid - GUESS_CENTRE).square()
+        score = 0.5 * self.counts[:, None] * torch.log(misfit) + prior
         at = score.argmin(1, keepdim=True) if self.link.latents == 2 else torch.zeros(len(best), 1, dtype=torch.long)
         amplitude = best.gather(1, at)[:, 0]
         if not self.link.signed:
@@ -140,7 +146,7 @@ class TraceLikelihood:
         return torch.stack([amplitude, grid[at[:, 0]]][: self.link.latents])
 
     def _at(self, f: Float[Tensor, "n nodes"]) -> Float[Tensor, "2 n nodes"]:
-        """A and B at given f_2, by six-point interpolation in their tables (relative error below 1e-6)."""
+        """A and B at given f_2, by six-point interpolation in their tables."""
         position = ((f - GRID_LOW) / GRID_STEP).clamp(0, GRID_SIZE - 1)
         first = (position.detach().floor().long() - 2).clamp(0, GRID_SIZE - 6)
         index = (first[..., None] + torch.arange(6)).flatten(1)
@@ -153,15 +159,15 @@ class TraceLikelihood:
 
 
 def _tabulate(segments: Sequence[Segment], link: Link, scaling: Scaling) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums of g, r g and g^2 over each interval, for every f_2 of the grid; one column where there is no f_2."""
+    """Sums of g, r g and g^2 over each interval, for every f_2 of the grid; one column if the link has no f_2."""
     size = GRID_SIZE if link.latents == 2 else 1
     grid = torch.arange(size, dtype=torch.float64)[:, None] * GRID_STEP + GRID_LOW
     row = torch.repeat_interleave(torch.tensor([s.moments.n for s in segments]))
     elapsed = tensor(np.concatenate([s.elapsed for s in segments]) / scaling.interval)
     residual = tensor(np.concatenate([s.residuals for s in segments]) / scaling.scale)
     sums = zeros(3, size, len(segments))
-    for begin in range(0, len(row), 20_000):
-        part = slice(begin, begin + 20_000)
+    for begin in range(0, len(row), CHUNK):
+        part = slice(begin, begin + CHUNK)
         g = link.curve(grid, elapsed[part]).expand(size, -1)
         for total, term in zip(sums, (g, g * residual[part], g.square()), strict=True):
             total.index_add_(1, row[part], term)

@@ -1,4 +1,4 @@
-"""The few tensor operations that torch ships without types, with types and under the names we say them by."""
+"""Typed wrappers of the tensor operations that torch ships without types. Everything is float64."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,15 +8,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+MUCH_WORK = 100_000_000
+
 
 @contextmanager
 def few_threads(work: int = 0) -> Generator[None]:
-    """One thread for small matrices, where handing out the work costs more than doing it; as before afterwards.
+    """Use one thread while the matrices are small; the number of threads is restored afterwards.
 
     On two busy cores a fit to 100 intervals takes 2 to 4 times as long with two threads as with one.
+
+    Args:
+        work: multiplications of the largest product; from 1e8 on the number of threads stays as it is.
     """
     before = torch.get_num_threads()
-    torch.set_num_threads(1 if work < 100_000_000 else before)
+    torch.set_num_threads(1 if work < MUCH_WORK else before)
     try:
         yield
     finally:
@@ -40,7 +45,7 @@ def zeros(*shape: int) -> Tensor:
 
 
 def try_cholesky(a: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"] | None:
-    """Lower factor L with L L' = a, or None where a is not positive definite."""
+    """Lower factor L with L L' = a, or None if a is not positive definite."""
     factor, info = torch.linalg.cholesky_ex(a)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return None if bool(info.any()) else factor  # pyright: ignore
 
@@ -67,7 +72,7 @@ def normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
 
 
 def log_normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
-    """log Phi(x), also where Phi(x) underflows."""
+    """log Phi(x), accurate even if Phi(x) underflows."""
     return torch.special.log_ndtr(x)  # pyright: ignore
 
 

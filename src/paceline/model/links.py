@@ -1,9 +1,9 @@
-"""Links: how far a trace moves in a given time, as a function of the latent values of its interval.
+"""Links: how far a trace moves in a given time, given the latent values of its interval.
 
-eta(f, t) = amplitude(f_1) * shape(f_2, t)   (paper, section 2.1)
+eta(f, t) = amplitude(f_1) * curve(f_2, t)   (paper, section 2.1)
 
-A learning-curve family is one class with one method, `shape`. The base turns it into a link, and everything else (fit,
-quantiles, draws) works for it as it stands, because the likelihood sees a link only through amplitude and shape.
+A new learning curve is one class with one method, `curve`. The likelihood uses a link only through its amplitude and
+its curve, so fits, quantiles and draws work for every link.
 """
 
 from abc import ABC, abstractmethod
@@ -23,23 +23,35 @@ def inverse_softplus(y: Tensor) -> Tensor:
 
 
 class Link(ABC):
-    """Increment of a trace after `elapsed` time (in mean interval lengths), given its p latent values."""
+    """Increment of a trace after some time, given its p latent values.
+
+    A subclass defines `name` and `curve`. It may also set these class variables:
+
+    - `latents`: 1 if the curve has no latent value of its own, else 2.
+    - `signed`: True if the increment may be negative; its amplitude is then f_1 itself.
+    - `linear_in_time`: True if curve(f, t) = t. Sums over an interval then need no table.
+    """
 
     name: ClassVar[str]
     latents: ClassVar[int] = 2
     signed: ClassVar[bool] = False
-    linear_in_time: ClassVar[bool] = False  # curve(f, t) = t: sums over an interval are then known without a table
+    linear_in_time: ClassVar[bool] = False
 
     @abstractmethod
     def curve(self, f: Float[Tensor, "..."], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """Increment at unit amplitude: 0 at elapsed = 0, increasing; `f` is the second latent, if there is one."""
+        """Increment at unit amplitude: 0 at elapsed = 0, and increasing.
+
+        Args:
+            f: the second latent value, if there are two.
+            elapsed: time since the start of the interval, in mean intervals.
+        """
 
     def amplitude(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """phi(f_1) = log(1 + e^f_1), so that the trace is monotone; f_1 itself for a signed link."""
+        """phi(f_1) = log(1 + e^f_1), so that the trace is monotone; f_1 itself if the link is signed."""
         return f if self.signed else softplus(f)
 
     def inverse_amplitude(self, a: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """f_1 with amplitude(f_1) = a; non-positive amplitudes of a monotone link give -inf."""
+        """f_1 with amplitude(f_1) = a; -inf for a non-positive amplitude of a monotone link."""
         if self.signed:
             return a
         return torch.where(a > 0, inverse_softplus(a.clamp_min(1e-300)), torch.full_like(a, -torch.inf))
@@ -61,7 +73,7 @@ class Linear(Link):
 
 
 class Signed(Linear):
-    """f_1 t: for traces that can get worse."""
+    """f_1 t: for traces that may get worse."""
 
     name: ClassVar[str] = "signed"
     signed: ClassVar[bool] = True
@@ -96,7 +108,7 @@ class Hyperbolic(Link):
 
 
 class Relaxing(Exponential):
-    """f_1 (1 - exp(-phi(f_2) t)): towards a level that may be worse, as after a rise of the rate."""
+    """f_1 (1 - exp(-phi(f_2) t)): towards a level that may be worse, as after an increase of the rate."""
 
     name: ClassVar[str] = "relaxing"
     signed: ClassVar[bool] = True
@@ -106,7 +118,7 @@ LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential
 
 
 def link_of(link: "str | Link") -> Link:
-    """Accept a name where a link is meant: `link_of("exponential")`."""
+    """The link itself, or the link with this name: `link_of("exponential")`."""
     if isinstance(link, Link):
         return link
     if link not in LINKS:

@@ -12,7 +12,7 @@ from paceline.model.linalg import tensor
 
 @cache
 def hermite(nodes: int) -> tuple[Float[Tensor, "nodes"], Float[Tensor, "nodes"]]:
-    """Nodes z and weights w with sum_k w_k g(z_k) = E g(Z), Z standard normal; exact for degree 2 nodes - 1."""
+    """Nodes z and weights w with sum_k w_k g(z_k) = E g(Z), Z standard normal; exact up to degree 2 nodes - 1."""
     z, w = np.polynomial.hermite_e.hermegauss(nodes)
     return tensor(z), tensor(w / w.sum())
 

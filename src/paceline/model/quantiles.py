@@ -1,8 +1,8 @@
 """One-step quantiles without sampling.
 
 For a link with one latent the increment is a monotone function of a Gaussian: its quantile is the link of the
-Gaussian's. With a second latent, P(increment <= c) = E_f2 Phi((amplitude^-1(c / shape(f2)) - m1) / sd1): increasing in
-c, so its root is found by bisection on the first latent's scale.
+Gaussian's. With a second latent, P(increment <= c) = E_f2 Phi((amplitude^-1(c / curve(f2)) - m1) / sd1). This increases
+with c, so bisection on the scale of the first latent finds the quantile.
 """
 
 import torch
@@ -13,6 +13,8 @@ from paceline.model.likelihood import AMPLITUDE_NODES
 from paceline.model.linalg import normal_cdf, normal_quantile
 from paceline.model.links import Link
 from paceline.model.quadrature import hermite
+
+BISECTIONS = 70  # enough halvings for float64
 
 
 def increment_quantile(
@@ -28,13 +30,13 @@ def increment_quantile(
     if link.latents == 1:
         return link(mean + z_alpha * deviation, elapsed)
     z, w = hermite(AMPLITUDE_NODES)
-    shape = link.curve(mean[1, ..., None] + deviation[1, ..., None] * z, elapsed)
-    # c = amplitude(u) * typical shape; u lies where the shape is taken to its extremes
-    typical = (shape @ w)[..., None]
+    curve = link.curve(mean[1, ..., None] + deviation[1, ..., None] * z, elapsed)
+    # c = amplitude(u) * mean curve; these bounds on u hold for every value of f_2
+    mean_curve = (curve @ w)[..., None]
     low, high = mean[0] - 12 * deviation[0] - 30, mean[0] + 12 * deviation[0] + 30
-    for _ in range(70):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        u = link.inverse_amplitude(link.amplitude(middle)[..., None] * typical / shape.clamp_min(1e-300))
+        u = link.inverse_amplitude(link.amplitude(middle)[..., None] * mean_curve / curve.clamp_min(1e-300))
         below = normal_cdf((u - mean[0, ..., None]) / deviation[0, ..., None]) @ w < alpha
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-    return link.amplitude((low + high) / 2) * typical[..., 0]
+    return link.amplitude((low + high) / 2) * mean_curve[..., 0]

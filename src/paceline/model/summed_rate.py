@@ -1,9 +1,9 @@
-"""How far a run has come: the sum of its rates so far, as one more input of the latent functions.
+"""The sum of a run's rates so far, as one more input of the latent functions.
 
-NARX(q) forgets what happened more than q intervals ago. But at a high rate a trace looks bad because of noise that a
-lower rate will anneal, while it gains on directions of low curvature, which move with the summed rate whatever the
-noise: of two runs at the same value the one with the larger sum has more to gain from a lower rate. The value and the
-sum together tell the two apart.
+NARX(q) ignores what happened more than q intervals ago. But a run at a high rate looks bad because of noise, which a
+lower rate will anneal, while it makes progress along directions of low curvature. That progress follows the sum of the
+rates, whatever the noise. Of two runs at the same value, the one with the larger sum gains more from a lower rate. The
+value and the sum together distinguish the two.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from paceline.traces import Scaling, Segmenter
 
 @dataclass(frozen=True, slots=True)
 class SummedRate:
-    """S = sum over the intervals so far of rate times share of the run; as an input log10(low + S), scaled.
+    """S = sum of rate times share of the run, over the intervals so far; the input is log10(low + S), scaled.
 
     Args:
-        low, decades: log10 of the lower bound of the rate, and the width of the bounds.
-        share: of the whole run that an interval of mean length takes.
+        low, decades: log10 of the lower bound of the rate, and width of the bounds.
+        share: the share of the run that an interval of mean length takes.
     """
 
     low: float
@@ -31,16 +31,22 @@ class SummedRate:
 
     @classmethod
     def of(cls, segmenter: Segmenter, scaling: Scaling) -> "SummedRate":
-        """For runs cut and scaled like this."""
+        """For runs that are split and scaled like this."""
         whole = float(segmenter.clock(np.asarray(segmenter.clock.steps)))
         return cls(float(np.log10(scaling.lr_range.low)), scaling.lr_range.decades, scaling.interval / whole)
 
     def after(
         self, rate_sum: Float[Tensor, "..."], x: Float[Tensor, "..."], length: Float[Tensor, ""]
     ) -> Float[Tensor, "..."]:
-        """The sum after an interval of some length, in mean intervals, at rate x in [0, 1] of the bounds."""
+        """S after one more interval.
+
+        Args:
+            rate_sum: S before it.
+            x: its rate, in [0, 1] of the bounds.
+            length: its length, in mean intervals.
+        """
         return rate_sum + torch.pow(10.0, self.low + self.decades * x) * (length * self.share)
 
     def unit(self, rate_sum: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The sum as an input, about 0 to 1."""
+        """S as an input, about 0 to 1."""
         return (torch.log10(10.0**self.low + rate_sum) - self.low) / self.decades

@@ -1,9 +1,9 @@
-"""The trace model: latent Gaussian processes that say how far a run moves from where it is, at which rate.
+"""The trace model: latent Gaussian processes that say how far a run moves, given its value and its rate.
 
 y(t) = Y_k + eta(f(Y_k, .., Y_{k-q+1}, x_k, .., x_{k-q+1}), t - T_k) + e(t)   for T_k <= t < T_{k+1}
 
-(paper, section 2). This class calls the parts in turn and answers in the user's units: `frame` reads runs, `likelihood`
-and `posterior` fit, `paths` and `quantiles` predict.
+(paper, section 2). `TraceModel` is what users call. It answers in the user's units. `fit_state` fits, `paths` draws and
+`quantiles` computes one-step quantiles.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,31 +16,31 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.model.current_level import current_level
-from paceline.model.encoder import FutureIntervals, Intervals, StartDistribution, TraceEncoder, segmenter_for
+from paceline.model.encoder import FutureIntervals, TraceEncoder
 from paceline.model.failure import FailureModel, failed_intervals
-from paceline.model.forecast import Forecast, steps_ahead
+from paceline.model.fit_state import FitState
+from paceline.model.forecast import Forecast, check_draws, check_steps
 from paceline.model.kernels import Hyperparameters
-from paceline.model.likelihood import TraceLikelihood
 from paceline.model.linalg import few_threads, tensor, zeros
 from paceline.model.links import Link, link_of
-from paceline.model.paths import ConditionedProcess, Draw, Normals, RunState, draw_path, latent_input
-from paceline.model.posterior import Posterior, Sites, farthest_points, fit_posterior
-from paceline.model.preprocess import FitSettings, check_traces, trace_likelihood, usable_segments
+from paceline.model.normals import Normals
+from paceline.model.paths import Draw, RunState, draw_path, latent_input
+from paceline.model.posterior import Posterior, solve_posterior
+from paceline.model.preprocess import check_traces
+from paceline.model.process import ConditionedProcess
 from paceline.model.quantiles import increment_quantile
-from paceline.model.summed_rate import SummedRate
-from paceline.model.task_embedding import location, on_principal_axes, placed, with_location
-from paceline.traces import ClockName, LearningRateRange, Scaling, Schedule, Segment, Segmenter, Trace
+from paceline.model.settings import FitSettings
+from paceline.model.start_distribution import StartDistribution
+from paceline.model.task_embedding import as_location, on_principal_axes
+from paceline.traces import ClockName, Intervals, LearningRateRange, Schedule, Segment, Segmenter, Trace
 
 if TYPE_CHECKING:
     from paceline.model.law import LawModel
 
-MANY = 1_000  # intervals above which hyperparameters are first learnt from a part of them
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceModel:
-    """A fitted model of traces; `fit` makes one, `update` adds to it, `condition_on` looks ahead.
+    """A fitted model of traces; `fit` makes one, `update` adds runs to it, `condition_on` looks ahead.
 
     >>> steps = np.arange(0, 101, 10)
     >>> traces = [Trace(steps, 3 * np.exp(-lr * steps), Schedule.constant(lr, 100)) for lr in (0.003, 0.03)]
@@ -48,16 +48,14 @@ class TraceModel:
     >>> forecast = model.forecast(Schedule.constant(0.01, 100), steps=[50, 100])
     >>> bool(forecast.quantile(0.1)[1] < forecast.mean[1] < forecast.quantile(0.9)[1])
     True
+
+    Args:
+        state: what the fit left behind.
+        process: the latent functions, given the draws that the model was conditioned on.
     """
 
-    encoder: TraceEncoder
-    link: Link
-    settings: "FitSettings"
-    segments: tuple[Segment, ...]
-    likelihood: TraceLikelihood
+    state: FitState
     process: ConditionedProcess
-    start_distribution: StartDistribution
-    centre: Float[Tensor, "p"]
 
     @overload
     @classmethod
@@ -76,7 +74,7 @@ class TraceModel:
         anchor_noise: bool = True,
         random_effect: bool = True,
         summed_rate: bool = False,
-        watch: "Callable[[float], None] | None" = None,
+        callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel": ...
 
     @overload
@@ -99,146 +97,90 @@ class TraceModel:
         anchor_noise: bool = True,
         random_effect: bool = True,
         summed_rate: bool = False,
-        watch: "Callable[[float], None] | None" = None,
+        callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
 
         Args:
-            traces: recorded runs; a fork counts only what it observed itself, so pass its parent too.
+            traces: recorded runs. A fork holds only its own observations, so pass its parent too.
             mean: "constant" fits the paper's model of the next interval and returns a `TraceModel`. "law" is short for
                 `LawModel.fit(traces, tasks=tasks)`: it returns a `LawModel`, which forecasts and plans whole runs and
                 takes no setting but `tasks`.
-            intervals: how many equal intervals, or the change points themselves; by default each run is cut where its
-                own schedule changes, and into twenty equal intervals where it does not.
-            clock: "step", or "log" for a clock that starts at 1 % of the run.
+            intervals: how many equal intervals, or the change points. By default each run is split at the change points
+                of its own schedule, or into twenty equal intervals if it has none.
+            clock: "step", or "log" for a logarithmic clock that starts at 1 % of the run.
             link: "linear", "exponential", "power", "hyperbolic", or a `Link`; "signed" or "relaxing" for traces that
-                get worse where the rate rises.
+                may get worse when the rate increases.
             order: q, how many past intervals the next increment depends on: 1, 2 or 3.
-            inducing: most inducing points; all intervals are, as long as there are no more than this.
-            tasks: dimensions of the task embedding; None treats all traces as one task, 0 shares nothing.
-            lr: bounds of the rate that scale x; by default those observed.
-            anchor_noise: marginalise the error of each interval's first value.
-            random_effect: let intervals differ from each other beyond their inputs.
-            summed_rate: let the next increment depend on the summed rate so far, too.
-            watch: called with the bound after each evaluation of the hyperparameters.
+            inducing: most inducing points. With fewer intervals, all of them are inducing points.
+            tasks: dimensions of the task embedding. None treats all traces as one task; with 0 tasks share nothing.
+            lr: bounds of the rate, which scale x; by default the lowest and highest rate observed.
+            anchor_noise: whether to marginalise the error of each interval's first value.
+            random_effect: whether intervals may differ beyond their inputs.
+            summed_rate: whether the next increment also depends on the summed rate so far.
+            callback: called with the bound after each evaluation of the hyperparameters.
         """
         if mean == "law":
-            from paceline.model.law import LawModel  # it fits trace models itself, to learn how alike tasks are
+            from paceline.model.law import LawModel  # late: the law itself fits trace models, to compare tasks
 
             return LawModel.fit(traces, tasks=tasks)
         if mean != "constant":
-            raise InputError(f'mean must be "constant" or "law", got {mean!r}')
+            raise InputError(f'mean must be "constant" or "law", got {mean!r}: pick one of these')
         traces = check_traces(traces)
         if order not in (1, 2, 3):
             raise InputError(f"order must be 1, 2 or 3, got {order}: it is q of NARX(q)")
-        segmenter = segmenter_for(traces, intervals, clock, order)
+        segmenter = Segmenter.for_traces(traces, intervals, clock, order)
         segments = tuple(s for trace in traces for s in segmenter.split(trace))
         names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
         settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate)
-        return cls._cold(segmenter, link_of(link), segments, names, settings, watch)
+        return cls._of(FitState.fit(segmenter, link_of(link), segments, names, settings, callback))
 
     @classmethod
-    def _cold(
-        cls,
-        segmenter: Segmenter,
-        link: Link,
-        segments: tuple[Segment, ...],
-        tasks: tuple[str, ...],
-        settings: "FitSettings",
-        watch: "Callable[[float], None] | None" = None,
-    ) -> "TraceModel":
-        """Fit from nothing: units, then least squares per interval, then the engine."""
-        used = usable_segments(segments, link)
-        if not used:
-            raise InputError(
-                "expected at least one interval with two observations that did not fail, "
-                f"got {len(segments)} interval(s), {sum(s.failed for s in segments)} of them failed: "
-                "record values more often, or pass runs that did not fail"
-            )
-        scaling = Scaling.of(used, settings.lr)
-        encoder = TraceEncoder(
-            segmenter, scaling, tasks, SummedRate.of(segmenter, scaling) if settings.summed_rate else None
-        )
-        likelihood = trace_likelihood(used, link, encoder, settings)
-        guess = likelihood.least_squares()
-        centre = guess.median(1).values
-        columns = 2 * segmenter.order + settings.summed_rate
-        hyper = Hyperparameters.start(
-            centre, columns, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
-        )
-        inputs, sites, most = encoder.inputs(used), Sites.near(likelihood, guess), 60
-        inducing = farthest_points(inputs, settings.inducing)
-        if len(used) > MANY:
-            # hyperparameters are learnt well from some of very many intervals; a few steps on all of them finish
-            some = torch.linspace(0, len(used) - 1, MANY // 2).long()
-            part = farthest_points(inputs[some], settings.inducing)
-            rough = fit_posterior(
-                inputs[some], likelihood.rows(some), hyper, sites.rows(some), inducing=part, centre=centre
-            )
-            hyper, most = rough.hyper, 2
-        posterior = fit_posterior(
-            inputs, likelihood, hyper, sites, inducing=inducing, centre=centre, most=most, watch=watch
-        )
-        process, law = ConditionedProcess(posterior), encoder.start_distribution(segments)
-        return cls(encoder, link, settings, segments, likelihood, process, law, centre)
+    def _of(cls, state: FitState) -> "TraceModel":
+        return cls(state, ConditionedProcess(state.posterior))
 
     def update(self, traces: Sequence[Trace], *, learn: bool = True) -> "TraceModel":
-        """The model with further observations: new traces, or longer ones of the same name. Starts warm.
+        """The model with further observations: new runs, or longer traces of the same name.
 
-        Traces without a name are always new, and so may their tasks be. A model conditioned on draws forgets them.
-        `learn=False` keeps the hyperparameters: the model is then conditioned on the runs, no more.
-        Cut and linked as in the first fit; work on the statistics is proportional to what is new. Where values have
-        outgrown the units they are scaled by, a model that learns is fitted anew.
+        The fit starts from this one. Runs are split and scaled as before, and the work on their statistics is
+        proportional to the new observations. If the values outgrow their units, the model is fitted from the beginning.
+        Draws that the model was conditioned on are dropped.
+
+        Args:
+            traces: the runs. A trace without a name is always new. They may bring new tasks.
+            learn: False keeps the hyperparameters and only conditions on the runs.
         """
         traces = check_traces(traces)
         if traces[0].objective != self.encoder.segmenter.objective:
-            raise InputError("update takes traces of the objective the model was fitted to: fit another model to these")
-        for trace in traces:
-            self.encoder.check_base(trace.schedule)
-        encoder = self.encoder.with_tasks([trace.task for trace in traces])
-        latest = {s.trace: s for s in self.segments if s.trace}
-        fresh = [s for trace in traces for s in self.encoder.segmenter.split(trace, latest.get(trace.name))]
-        grown = {id(latest[s.trace]) for s in fresh if s.trace in latest and latest[s.trace].start == s.start}
-        segments = (*(s for s in self.segments if id(s) not in grown), *fresh)
-        new = usable_segments(fresh, self.link)
-        if learn and encoder.scaling.is_outgrown_by(new):
-            return self._cold(encoder.segmenter, self.link, segments, encoder.tasks, self.settings)
-        if not usable_segments(segments, self.link):
-            raise InputError("every interval has failed: pass runs that did not fail")
-        used, sites = usable_segments(self.segments, self.link), self.posterior.sites
-        kept = torch.tensor([i for i, s in enumerate(used) if id(s) not in grown], dtype=torch.long)
-        likelihood, sites = self.likelihood.rows(kept), sites.rows(kept)
-        if new:
-            added = trace_likelihood(new, self.link, encoder, self.settings)
-            likelihood, sites = likelihood.concat(added), sites.concat(Sites.near(added, added.least_squares()))
-        inputs = encoder.inputs(usable_segments(segments, self.link))
-        inducing = farthest_points(inputs, self.settings.inducing)
-        hyper, extra = self.posterior.hyper, len(encoder.tasks) - len(self.encoder.tasks)
-        with few_threads():
-            if extra:
-                hyper = placed(
-                    hyper,
-                    extra,
-                    inputs=inputs,
-                    likelihood=likelihood,
-                    sites=sites,
-                    inducing=inducing,
-                    centre=self.centre,
-                )
-        steps = 0 if not learn else 20 if extra else 3
-        posterior = fit_posterior(inputs, likelihood, hyper, sites, inducing=inducing, centre=self.centre, most=steps)
-        return replace(
-            self,
-            encoder=encoder,
-            segments=segments,
-            likelihood=likelihood,
-            process=ConditionedProcess(posterior),
-            start_distribution=encoder.start_distribution(segments),
-        )
+            raise InputError(
+                f"update takes traces with the objective {self.encoder.segmenter.objective}, "
+                f"got {traces[0].objective}: fit another model to these"
+            )
+        return self._of(self.state.update(traces, learn=learn))
+
+    @property
+    def encoder(self) -> TraceEncoder:
+        """How runs become numbers."""
+        return self.state.encoder
+
+    @property
+    def link(self) -> Link:
+        """eta."""
+        return self.state.link
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All intervals, including those that the model is not fitted to."""
+        return self.state.segments
+
+    @property
+    def start_distribution(self) -> StartDistribution:
+        """The distribution of the first values of runs."""
+        return self.state.start_distribution
 
     @property
     def posterior(self) -> Posterior:
-        """Beliefs about the latent functions."""
+        """The posterior of the latent functions."""
         return self.process.posterior
 
     @property
@@ -249,29 +191,34 @@ class TraceModel:
     @property
     def noise(self) -> float:
         """Standard deviation of one observation, in the model's units (those of -loss, or of -log loss)."""
-        return self.encoder.scaling.scale * float(self._noise_variance()) ** 0.5
+        return self.encoder.scaling.scale * float(self.state.noise_variance()) ** 0.5
 
     @property
     def task_embedding(self) -> dict[str, Float[np.ndarray, "dims"]]:
         """The location of each task, on principal axes; empty if all runs are of one task."""
-        places = on_principal_axes(self.posterior.hyper.embedding.numpy())
-        return dict(zip(self.encoder.tasks, places, strict=True))
+        locations = on_principal_axes(self.posterior.hyper.embedding.numpy())
+        return dict(zip(self.encoder.tasks, locations, strict=True))
 
     def with_task(self, name: str, w: "Sequence[float] | np.ndarray | Tensor") -> "TraceModel":
-        """The model with one more task, of which nothing is known but its location w, on the fit's own axes."""
-        if not self.encoder.tasks or name in self.encoder.tasks:
-            raise InputError(
-                f"with_task adds a task to those fitted, {list(self.encoder.tasks)}, got {name!r}: "
-                "fit with tasks=2, and take another name"
-            )
-        encoder = self.encoder.with_tasks([name])
-        posterior = replace(self.posterior, hyper=with_location(self.posterior.hyper, location(w)))
-        start = self.start_distribution
-        start = replace(start, tasks=(*start.tasks, (start.mean, start.deviation)))
-        groups = self.likelihood.groups + (self.settings.task_dims == 0)
-        likelihood = replace(self.likelihood, groups=groups)
-        process = replace(self.process, posterior=posterior)
-        return replace(self, encoder=encoder, likelihood=likelihood, process=process, start_distribution=start)
+        """The model with one more task, which has no runs.
+
+        Args:
+            name: of the task.
+            w: its location, on the axes of the fit.
+        """
+        state = self.state.with_task(name, as_location(w))
+        return TraceModel(state, replace(self.process, posterior=state.posterior))
+
+    def with_hyperparameters(self, hyper: Hyperparameters, inputs: Float[Tensor, "n d"]) -> "TraceModel":
+        """The model with other hyperparameters: the posterior of its rows is solved again, from where it is.
+
+        Args:
+            hyper: the hyperparameters.
+            inputs: of the rows (`encoder.inputs` of the usable intervals).
+        """
+        old = self.posterior
+        posterior = solve_posterior(inputs, self.state.likelihood, hyper, old.sites, old.inducing)
+        return self._of(replace(self.state, posterior=posterior))
 
     def forecast(
         self,
@@ -288,27 +235,27 @@ class TraceModel:
 
         Args:
             schedule: the learning rate, from step 0 of the run.
-            steps: where to forecast; by default at the end of each interval still to come.
-            start: the run so far; by default a new run, which starts as the fitted ones did.
-            task: the task of a new run, where the model has tasks.
+            steps: the steps to forecast; by default the end of each interval still to come.
+            start: the run so far; by default a new run, which starts like the fitted ones.
+            task: the task of a new run, if the model has tasks.
             draws: how many traces to draw.
-            noise: whether the draws are of values to be recorded, or of the trace behind them.
+            noise: True to draw recorded values, False to draw the trace without observation noise.
             generator: source of randomness; a fresh one with seed 0 by default.
         """
         begin = self.start_distribution.step if start is None else start.last_step
-        at = steps_ahead(self.encoder.future(schedule, begin).edges[1:] if steps is None else steps, begin)
+        at = check_steps(self.encoder.future(schedule, begin).edges[1:] if steps is None else steps, begin)
         random = torch.Generator().manual_seed(0) if generator is None else generator
-        ahead = self.encoder.future(schedule, begin, int(at[-1]))
+        future = self.encoder.future(schedule, begin, int(at[-1]))
         with few_threads():
-            drawn = self._drawn(ahead, start, task, draws, random, None)
-        edges = ahead.edges
+            drawn = self._draw(future, start, task, draws, random, None)
+        edges = future.edges
         interval = np.clip(np.searchsorted(edges, at, side="left") - 1, 0, len(edges) - 2)
         elapsed = tensor(self.encoder.elapsed(edges[interval], at))
         values = drawn.values[..., interval] + self.link(drawn.latents[..., interval], elapsed)
         if noise:
             error = torch.randn(values.shape, dtype=torch.float64, generator=random)
             number = self.encoder.task_number(task if start is None else start.task)
-            values = values + self._noise_variance(number).sqrt() * error
+            values = values + self.state.noise_variance(number).sqrt() * error
         return Forecast(at, self.encoder.to_user(values.flatten(0, -2)))
 
     def draw(
@@ -327,11 +274,11 @@ class TraceModel:
         `unit_lr` replaces the schedule's rates, in [0, 1] of the bounds, and may require a gradient: draws are
         differentiable in it, at fixed randomness. The other arguments are those of `forecast`.
         """
-        ahead = self.encoder.future(schedule, self.start_distribution.step if start is None else start.last_step, stop)
+        begin = self.start_distribution.step if start is None else start.last_step
         random = torch.Generator().manual_seed(0) if generator is None else generator
-        return self._drawn(ahead, start, task, draws, random, unit_lr)
+        return self._draw(self.encoder.future(schedule, begin, stop), start, task, draws, random, unit_lr)
 
-    def draw_new(
+    def draw_batch(
         self,
         unit_lr: Float[Tensor, "intervals *each"],
         tasks: "Int[Tensor, '*each'] | None",
@@ -340,14 +287,14 @@ class TraceModel:
         *,
         start: Trace | None = None,
     ) -> Draw:
-        """Draws of runs under several schedules and of several tasks at once, in scaled units: for strategies.
+        """Draws of runs under several schedules and of several tasks at once, in scaled units.
 
         Args:
             unit_lr: rates in [0, 1] of the bounds, broadcast over the draws; may require a gradient.
-            tasks: numbers of the tasks, broadcast likewise; None where the model has none.
-            normals: randomness; their draws are the batch of the result, which begins with that of a conditioned model.
-            lengths: of the intervals, in mean intervals (`frame.ahead`).
-            start: the run so far, of which `tasks` is the task; by default new runs.
+            tasks: numbers of the tasks, broadcast likewise; None if the model has none.
+            normals: randomness. Its draws are the batch of the result, after the batch of a conditioned model.
+            lengths: of the intervals, in mean intervals (`encoder.future`).
+            start: the run so far, of the task in `tasks`; by default new runs.
         """
         return draw_path(
             self.run_state(tasks, normals, start),
@@ -362,67 +309,48 @@ class TraceModel:
     def run_state(
         self, tasks: "int | Int[Tensor, '*each'] | None", normals: Normals, start: Trace | None = None
     ) -> RunState:
-        """Runs where they stand, new ones before their first interval, with the batch that `draw_new` gives them."""
-        process = self.process
-        for count in normals.start.shape[len(process.batch) :]:
-            process = process.repeat(count)
-        if start is not None:
-            number = self.encoder.task_number(start.task)
-            values, rates, rate_sum = self._behind(start, number, normals.start)
-            return RunState(process, tuple(values), tuple(rates), zeros() + rate_sum, self.encoder.summed_rate)
-        numbers = range(len(self.encoder.tasks)) if self.encoder.tasks else [None]
-        law = tensor(np.array([self.start_distribution.of(m) for m in numbers]))
-        mean, deviation = (law[0] if tasks is None else law[tasks]).unbind(-1)
-        return RunState(process, (mean + deviation * normals.start,), summed_rate=self.encoder.summed_rate)
+        """The state of runs before their next interval, with the batch that `draw_batch` gives them."""
+        return self.state.run_state(self.process, tasks, normals, start)
 
-    def _drawn(
+    def _draw(
         self,
-        ahead: FutureIntervals,
+        future: FutureIntervals,
         start: Trace | None,
         task: str | None,
         draws: int,
         random: torch.Generator,
         unit_lr: "Float[Tensor, 'intervals'] | None",
     ) -> Draw:
-        count = len(ahead.lengths)
-        if draws < 1:
-            raise InputError(f"draws must be at least 1, got {draws}: 1000 give steady quantiles")
+        count = len(future.lengths)
+        check_draws(draws)
         if unit_lr is not None and unit_lr.shape != (count,):
             raise InputError(
-                f"unit_lr needs one rate for each of {count} intervals to come, got {tuple(unit_lr.shape)}"
+                f"unit_lr needs one rate for each of the {count} intervals to come, got {tuple(unit_lr.shape)}: "
+                "pass as many rates"
             )
-        normals = Normals.of(self.link.latents, draws, count, random)
+        normals = Normals.draw(self.link.latents, draws, count, random)
         number = self.encoder.task_number(task if start is None else start.task)
         return draw_path(
             replace(self.run_state(number, normals, start), process=self.process.repeat(draws)),
             self.link,
-            unit_lr=tensor(ahead.unit_lr) if unit_lr is None else unit_lr,
-            lengths=tensor(ahead.lengths),
+            unit_lr=tensor(future.unit_lr) if unit_lr is None else unit_lr,
+            lengths=tensor(future.lengths),
             order=self.encoder.segmenter.order,
             task=number,
             normals=normals,
         )
 
-    def _behind(
-        self, start: Trace, task: int | None, normals: Float[Tensor, "*draws"]
-    ) -> tuple[list[Tensor], list[Tensor], float]:
-        """Values and rates of the intervals behind, newest first, and S."""
-        past = self.encoder.past(start)
-        level = current_level(self.encoder, self.link, self.posterior, past, self._noise_variance(task), normals)
-        return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr)), past.rate_sum
-
     def condition_on(self, draw: Draw) -> "TraceModel":
-        """The model as if the drawn run had been made: its latent values known, up to the random effect.
+        """The model as if the drawn run had been made: its latent values are known, up to the random effect.
 
-        A draw of many traces gives as many models at once; their own draws then have that batch dimension first.
+        A draw of many traces gives as many models at once. Their own draws then have that batch dimension first.
         """
         process = self.process
         for count in draw.inputs.shape[len(process.batch) : -2]:
             process = process.repeat(count)
         for k in range(draw.latents.shape[-1]):
-            process = process.marginal(draw.inputs[..., k, :]).condition_on(
-                draw.latents[..., k], self.posterior.hyper.nugget
-            )
+            marginal = process.marginal(draw.inputs[..., k, :])
+            process = marginal.condition_on(draw.latents[..., k], self.posterior.hyper.nugget)
         return replace(self, process=process)
 
     def quantile(
@@ -431,40 +359,60 @@ class TraceModel:
         """The alpha-quantile of the trace at the end of the next interval, for each candidate rate, without sampling.
 
         Args:
-            alpha: on the scale of improvement: 0.9 is an optimistic view whatever the objective's mode. The value
-                that comes back (in the user's units) is bettered with probability 1 - alpha, given where the run
-                stands now: as in the paper, its level is taken as known. `forecast` spreads that too.
-            rates: candidate rates, or multipliers where the model is of multipliers of a base.
+            alpha: on the scale of improvement: 0.9 is optimistic for a loss and for an accuracy alike. The result (in
+                the user's units) is exceeded with probability 1 - alpha, given the current level of the run. As in the
+                paper, this level is taken as known; `forecast` includes its uncertainty.
+            rates: candidate rates, or multipliers if the model is of multipliers of a base.
             start: the run so far.
             stop: the step at which the next interval ends; by default the next change point.
         """
         if not 0 < alpha < 1:
-            raise InputError(f"alpha must lie in (0, 1), got {alpha}")
+            raise InputError(f"alpha must lie in (0, 1), got {alpha}: 0.5 is the median")
         rates = np.asarray(rates, dtype=float)
         if rates.ndim != 1 or rates.size == 0 or not np.all(np.isfinite(rates) & (rates > 0)):
-            raise InputError(f"rates must be a list of candidates in (0, inf), got {rates.tolist()}")
+            raise InputError(
+                f"rates must be a list of candidates in (0, inf), got {rates.tolist()}: pass positive numbers"
+            )
         end = int(self.encoder.future(start.schedule, start.last_step).edges[1]) if stop is None else stop
         if end <= start.last_step:
-            raise InputError(f"stop must lie after step {start.last_step:,}, the current step of the run, got {end:,}")
+            raise InputError(
+                f"stop must come after step {start.last_step:,}, the run's last observation, got {end:,}: raise it"
+            )
         self.encoder.check_base(start.schedule)
         task = self.encoder.task_number(start.task)
-        values, older, rate_sum = self._behind(start, task, zeros(1))
+        values, older, rate_sum = self.state.recent_past(start, task, zeros(1))
         summed_rate = self.encoder.summed_rate
         x = tensor(self.encoder.scaling.lr_range.to_unit(rates))
         with few_threads():
             process = self.process.repeat(len(x))
-            far = None if summed_rate is None else summed_rate.unit(zeros() + rate_sum)
-            z = latent_input(values, [x, *older], self.encoder.segmenter.order, task, far)
-            look = process.marginal(z.expand(*process.batch, z.shape[-1]))
-            spread = look.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(process.batch))
+            scaled_sum = None if summed_rate is None else summed_rate.unit(zeros() + rate_sum)
+            z = latent_input(values, [x, *older], self.encoder.segmenter.order, task, scaled_sum)
+            marginal = process.marginal(z.expand(*process.batch, z.shape[-1]))
+            variance = marginal.variance + self.posterior.hyper.nugget.reshape(-1, *(1,) * len(process.batch))
             elapsed = tensor(self.encoder.elapsed(start.last_step, end))
-            gain = increment_quantile(self.link, alpha, look.mean, spread, elapsed)
-        return self.encoder.to_user(values[0] + gain)
+            increment = increment_quantile(self.link, alpha, marginal.mean, variance, elapsed)
+        return self.encoder.to_user(values[0] + increment)
+
+    def latent_grid(
+        self, values: Float[np.ndarray, "values"], x: Float[np.ndarray, "rates"], task: str | None = None
+    ) -> tuple[Float[Tensor, "p values rates"], Float[Tensor, "p values rates"]]:
+        """Mean and variance of the latent functions on a grid of values and rates, for pictures.
+
+        A model of higher order is shown for runs whose value and rate have not changed lately.
+
+        Args:
+            values: scaled values Y.
+            x: rates in [0, 1] of the bounds.
+            task: name of the task, if the model has tasks.
+        """
+        grid = torch.meshgrid(tensor(values), tensor(x), indexing="ij")
+        number = self.encoder.task_number(task)
+        return self.posterior.marginal(latent_input([grid[0]], [grid[1]], self.encoder.segmenter.order, number))
 
     def fit_failures(self) -> FailureModel:
-        """The failure classifier on (Y, x) of this model's intervals; ask it with `failure_inputs`."""
+        """A failure model on (Y, x) of this model's intervals; `failure_inputs` makes its inputs."""
         inputs = self.encoder.inputs(self.segments).numpy()[:, [0, self.encoder.segmenter.order]]
-        return FailureModel.fit(inputs, self.failed(), inducing=self.settings.inducing)
+        return FailureModel.fit(inputs, self.failed(), inducing=self.state.settings.inducing)
 
     def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
         """Rows (Y, x) for a current value in the user's units and candidate rates."""
@@ -472,12 +420,5 @@ class TraceModel:
         return np.stack([np.full(len(rates), scaled[0]), self.encoder.scaling.lr_range.to_unit(rates)], -1)
 
     def failed(self) -> Bool[np.ndarray, "rows"]:
-        """Which of `segments` count as failed under this model's noise."""
+        """Which of `segments` failed, given this model's noise."""
         return failed_intervals(self.segments, self.noise)
-
-    def _noise_variance(self, task: int | None = None) -> Float[Tensor, ""]:
-        """Of one observation, scaled; of a task where tasks share nothing."""
-        likelihood, mean, variance = self.likelihood, self.posterior.row_mean, self.posterior.row_variance
-        if task is None or likelihood.groups == 1:
-            return likelihood.noise(mean, variance)
-        return likelihood.noises(mean, variance)[task]

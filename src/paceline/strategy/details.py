@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paceline.model import FailureModel, LawModel, TraceModel, latent_input, tensor
+from paceline.model import FailureModel, Forecaster, TraceModel, tensor
 from paceline.strategy.base import History
 from paceline.study import Interval
 
@@ -20,7 +20,7 @@ SURFACE_VALUES, SURFACE_RATES = 12, 24  # rows and columns of the latent surface
 
 
 def forecast_bands(
-    model: "TraceModel | LawModel",
+    model: Forecaster,
     history: History,
     intervals: Sequence[Interval],
     *,
@@ -65,19 +65,20 @@ def latent_surface(
         failures: the failure classifier, for P(fail) on the same grid.
         now: values of the forks. The grid reaches from the worst start of an interval that did not fail to these.
     """
-    encoder, order = model.encoder, model.encoder.segmenter.order
+    encoder = model.encoder
     starts, failed = encoder.inputs(model.segments)[:, 0].numpy(), model.failed()
     sound_starts = starts if failed.all() else starts[~failed]  # a diverged value would push all others into one row
     current = encoder.scaling.to_scaled(encoder.segmenter.objective.to_model(np.array(now, dtype=float)))
     shown = np.concatenate([sound_starts, current[np.isfinite(current)]])
-    values = tensor(np.linspace(float(shown.min()), float(shown.max()), SURFACE_VALUES))
-    x = np.linspace(0.0, 1.0, SURFACE_RATES)
-    grid = torch.meshgrid(values, tensor(x), indexing="ij")
-    mean, variance = model.posterior.marginal(latent_input([grid[0]], [grid[1]], order, None))
-    inputs = np.stack([axis.numpy().ravel() for axis in grid], -1)
+    values, x = (
+        np.linspace(float(shown.min()), float(shown.max()), SURFACE_VALUES),
+        np.linspace(0.0, 1.0, SURFACE_RATES),
+    )
+    mean, variance = model.latent_grid(values, x)
+    inputs = np.stack([axis.ravel() for axis in np.meshgrid(values, x, indexing="ij")], -1)
     p_fail = {} if failures is None else {"p_fail": failures.probability(inputs).reshape(SURFACE_VALUES, SURFACE_RATES)}
     return {
-        "values": encoder.to_user(values),
+        "values": encoder.to_user(tensor(values)),
         "rates": encoder.scaling.lr_range.from_unit(x),
         "latents": [{"mean": m.numpy(), "deviation": v.sqrt().numpy()} for m, v in zip(mean, variance, strict=True)],
         **p_fail,

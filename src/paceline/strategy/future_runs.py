@@ -55,24 +55,24 @@ class FutureRuns:
 
     def finals(self, x: Float[Tensor, "tasks intervals"]) -> Float[Tensor, "tasks draws"]:
         """Draws of the value at the end of x, which may be shorter than the run; scaled, bigger is better."""
-        normals, lengths = self.normals.for_each(len(x)), self.lengths[: x.shape[1]]
-        draw = self.model.draw_new(x.T[..., None], self.tasks[:, None], normals, lengths, start=self.start)
+        normals, lengths = self.normals.expand(len(x)), self.lengths[: x.shape[1]]
+        draw = self.model.draw_batch(x.T[..., None], self.tasks[:, None], normals, lengths, start=self.start)
         return draw.values[..., -1]
 
     def state(self) -> RunState:
         """The runs before the next interval; a batch of tasks and draws."""
-        return self.model.run_state(self.tasks[:, None], self.normals.for_each(len(self.tasks)), self.start)
+        return self.model.run_state(self.tasks[:, None], self.normals.expand(len(self.tasks)), self.start)
 
     def advance(self, state: RunState, x: Float[Tensor, "tasks *tried"], k: int) -> RunState:
         """Interval k at rates x: one rate for each task, or several that are tried from the same state."""
-        task, normals = self.tasks.reshape(-1, *(1,) * x.ndim), self.normals.for_each(len(self.tasks))
+        task, normals = self.tasks.reshape(-1, *(1,) * x.ndim), self.normals.expand(len(self.tasks))
         after, _, _ = state.advance(
             self.model.link,
             x[:, None],
             self.lengths[k],
             order=self.model.encoder.segmenter.order,
             task=task,
-            normals=normals if x.ndim == 1 else normals.shared(),
+            normals=normals if x.ndim == 1 else normals.unsqueeze(),
             interval=k,
         )
         return after

@@ -8,12 +8,13 @@ from paceline.traces.lr_range import LearningRateRange
 from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
 from paceline.traces.schedule import Schedule
-from paceline.traces.segments import Moments, Segment, Segmenter
+from paceline.traces.segments import Intervals, Moments, Segment, Segmenter
 from paceline.traces.trace import Trace, is_sound
 
 __all__ = [
     "Clock",
     "ClockName",
+    "Intervals",
     "LearningRateRange",
     "Mode",
     "Moments",

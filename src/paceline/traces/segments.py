@@ -16,11 +16,12 @@ from jaxtyping import Float, Int
 
 from paceline.errors import InputError
 from paceline.shapes import Shape
-from paceline.traces.clock import Clock
+from paceline.traces.clock import Clock, ClockName
 from paceline.traces.objective import Objective
 from paceline.traces.schedule import Schedule
 from paceline.traces.trace import Trace, is_sound
 
+Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
 DEFAULT_INTERVALS = 20  # of a run whose own schedule does not change
 SPIKE = 1.5  # an interval failed if its loss exceeds this multiple of the value it began with,
 SPIKE_DEVIATIONS = 3.0  # by more than so many deviations of the noise
@@ -104,6 +105,23 @@ class Segmenter:
     order: int
     base: Shape | None
     objective: Objective
+
+    @classmethod
+    def for_traces(
+        cls, traces: Sequence[Trace], intervals: Intervals = None, clock: ClockName = "step", order: int = 1
+    ) -> "Segmenter":
+        """How to split these traces. The control is a multiplier if all of them are multiples of the same base.
+
+        Args:
+            traces: runs of one objective.
+            intervals: how many equal intervals, or the change points themselves; None as above.
+            clock: "step" or "log".
+            order: q of NARX(q).
+        """
+        time = Clock(clock, max(max(trace.schedule.steps, trace.last_step) for trace in traces))
+        bases = {trace.schedule.tuned_base for trace in traces}
+        base = bases.pop() if len(bases) == 1 else None
+        return cls(time, _change_points(intervals, time), order, base, traces[0].objective)
 
     def points(self, schedule: Schedule, end: int = 0) -> Int[np.ndarray, "points"]:
         """Change points for a run under this schedule, continued at the same spacing until `end`."""
@@ -235,3 +253,15 @@ class Segmenter:
         if self.objective.transform == "log":
             return bool(worst < start - np.log(SPIKE))
         return start < 0 and worst < SPIKE * start
+
+
+def _change_points(intervals: Intervals, clock: Clock) -> Int[np.ndarray, "points"] | None:
+    if intervals is None:
+        return None
+    points = np.asarray(intervals)
+    if points.ndim == 0:
+        return clock.equal_intervals(int(points))
+    whole = points.ndim == 1 and np.all(points == np.round(points))
+    if not whole or len(points) < 2 or np.any(np.diff(points) <= 0) or points[0] < 0:
+        raise InputError(f"change points must be at least two increasing whole steps from 0 on, got {points.tolist()}")
+    return points.astype(int)

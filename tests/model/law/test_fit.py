@@ -1,25 +1,35 @@
-"""The parts of a fit that can be checked by brute force."""
+"""A fit of the law: it recovers a known law, and starts from an earlier fit."""
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
 
-from paceline.model.law.fit import nonnegative
-from tests import reference
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_nonnegative_agrees_with_brute_force_and_scipy(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    design = rng.normal(size=(12, 7)) * 10.0 ** rng.uniform(-3, 3, 7)  # columns of very different sizes
-    target = design @ (np.maximum(0, rng.normal(size=7)) / np.abs(design).max(0)) + 0.1 * rng.normal(size=12)
-    matrix, vector = design.T @ design, design.T @ target
-    found = nonnegative(matrix, vector)
-    scale = np.abs(design).max(0)
-    assert found.min() >= 0
-    np.testing.assert_allclose(found * scale, reference.nonnegative(matrix, vector) * scale, atol=1e-6)
-    np.testing.assert_allclose(found * scale, nnls(design, target)[0] * scale, atol=1e-6)
+from paceline.model.law import LawModel
+from paceline.model.law.settings import SEARCH
+from paceline.model.law.terms import COUNT
+from tests.model.law import example_law
 
 
-def test_nonnegative_of_a_target_that_points_away_is_zero() -> None:
-    assert nonnegative(np.eye(3), -np.ones(3)).tolist() == [0, 0, 0]
+@pytest.fixture(scope="module")
+def model() -> LawModel:
+    return LawModel.fit(example_law.runs())
+
+
+def test_the_fit_has_a_draw_of_everything(model: LawModel) -> None:
+    fit = model.law
+    assert fit.coefficients.shape == (1, COUNT)
+    assert fit.exponent_draws.shape == (SEARCH.draws, 4)
+    assert fit.coefficient_draws.shape == (SEARCH.draws, 1, COUNT)
+    assert fit.residuals.shape == (SEARCH.draws, len(fit.problem.rows.loss))
+    assert fit.coefficients.min() >= 0
+
+
+def test_whitened_residuals_have_about_unit_size(model: LawModel) -> None:
+    assert 0.3 < float(np.sqrt(np.mean(model.law.residuals**2))) < 1.5
+
+
+def test_a_fit_that_starts_from_itself_stays_there(model: LawModel) -> None:
+    again = LawModel.fit(example_law.runs(), start=model)
+    truth = example_law.loss(example_law.runs()[0].schedule, np.array([1000]))
+    for each in (model, again):
+        forecast = each.forecast(example_law.runs()[0].schedule, [1000], noise=False)
+        assert np.log(forecast.median / truth) == pytest.approx(0.0, abs=0.02)

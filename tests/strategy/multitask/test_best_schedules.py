@@ -18,7 +18,7 @@ def test_the_best_schedules_beat_random_ones(model: TraceModel) -> None:
     lengths, search = SPACE.lengths(model), SearchBudget(draws=64, grid=9, gradient_steps=0)
     for alpha in (0.2, 0.9):
         best = best_schedules(model, alpha, lengths, search, generator=generator())
-        normals = Normals.of(model.link.latents, 300, 5, generator(9))
+        normals = Normals.draw(model.link.latents, 300, 5, generator(9))
         for task in range(3):
             others = torch.rand(40, 5, generator=generator(3)).double()
             x = torch.cat([best[task : task + 1], others])
@@ -30,14 +30,14 @@ def test_the_best_schedules_beat_random_ones(model: TraceModel) -> None:
 
 
 def test_gradient_steps_reach_higher_than_sweeps(model: TraceModel) -> None:
-    lengths, normals = SPACE.lengths(model), Normals.of(model.link.latents, 400, 5, generator(9))
+    lengths, normals = SPACE.lengths(model), Normals.draw(model.link.latents, 400, 5, generator(9))
     tasks, ends = torch.arange(3), dict[int, torch.Tensor]()
     for steps in (0, 15):
         search = SearchBudget(draws=64, grid=5, sweeps=1, gradient_steps=steps)
         x = best_schedules(model, 0.5, lengths, search, generator=generator())
         assert bool(((x >= 0) & (x <= 1)).all())
         with torch.no_grad():
-            ends[steps] = model.draw_new(x.T[..., None], tasks[:, None], normals.for_each(3), lengths).values[..., -1]
+            ends[steps] = model.draw_batch(x.T[..., None], tasks[:, None], normals.expand(3), lengths).values[..., -1]
     assert float(ends[15].mean()) > float(ends[0].mean()) - 0.005
 
 

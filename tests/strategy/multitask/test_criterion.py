@@ -54,10 +54,10 @@ def test_it_is_the_mean_of_conditional_variances(model: TraceModel, reference: t
     with torch.no_grad():
         fast = criterion_of(model, reference, 300, 16, current_draws=4000)
         p, outer, inner = model.link.latents, 150, 100
-        normals = Normals.of(p, outer, 5, generator(5)).reshape(1, outer)
-        informed = model.condition_on(model.draw_new(x.T[..., None], own[:, None], normals, lengths))
-        fresh = Normals.of(p, outer * 3 * inner, 5, generator(6)).reshape(1, outer, 3, inner)
-        final = informed.draw_new(reference.T[..., None], tasks[:, None], fresh, lengths).values[..., -1]
+        normals = Normals.draw(p, outer, 5, generator(5)).reshape(1, outer)
+        informed = model.condition_on(model.draw_batch(x.T[..., None], own[:, None], normals, lengths))
+        fresh = Normals.draw(p, outer * 3 * inner, 5, generator(6)).reshape(1, outer, 3, inner)
+        final = informed.draw_batch(reference.T[..., None], tasks[:, None], fresh, lengths).values[..., -1]
         slow = final.var(-1).mean((0, 2))
         error = float(slow.std()) / outer**0.5 + 0.05 * float(slow.mean())
         assert float(fast(x, own)[0]) == pytest.approx(float(slow.mean()), abs=4 * error)

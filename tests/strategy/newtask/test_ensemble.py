@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from paceline import TraceModel
-from paceline.model import TaskPosterior, measure_of
+from paceline.model import TaskPosterior, location_prior_of
 from paceline.settings import SearchBudget
 from paceline.strategy.newtask import TaskEnsemble, location_share
 from tests.strategy.newtask.example_family import BEST, SPACE, run
@@ -69,7 +69,7 @@ def test_a_continuation_for_several_locations_lies_between_theirs(model: TraceMo
 
 
 def test_a_probe_goes_where_locations_differ(model: TraceModel) -> None:
-    posterior = TaskPosterior.from_prior(model, "new", measure_of("gaussian", model), 8, generator())
+    posterior = TaskPosterior.from_prior(model, "new", location_prior_of("gaussian", model), 8, generator())
     ensemble = TaskEnsemble(posterior.models, "new", SPACE)
     x, share = ensemble.best_probe(1, SEARCH, generator())
     assert x.shape == (1,)

@@ -36,8 +36,8 @@ def best_schedules(
         tasks: names of the tasks; all of the model, in its order, by default.
         starts: schedules to compare with, such as those that were run.
     """
-    normals = Normals.of(model.link.latents, budget.draws, len(lengths), generator)
+    normals = Normals.draw(model.link.latents, budget.draws, len(lengths), generator)
     futures = FutureRuns(model, task_numbers(model, tasks), lengths, normals)
     x, _ = search([futures], final_quantile(alpha), len(lengths), budget, starts=starts)
-    pairs = replace(futures, normals=normals.concat(normals.opposite()))
+    pairs = replace(futures, normals=normals.concat(normals.negate()))
     return climb([pairs], alpha, x, budget.gradient_steps)

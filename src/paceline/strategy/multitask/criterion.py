@@ -71,22 +71,22 @@ class Criterion:
                 f"{outer_draws} and {inner_draws}: pass even numbers"
             )
         p, d, count = model.link.latents, len(lengths), len(reference)
-        half = Normals.of(p, outer_draws // 2, d, generator).with_unit_moments()
-        half_given = Normals.of(p, inner_draws // 2 * count, d, generator).reshape(inner_draws // 2, count)
-        current = Normals.of(p, current_draws * count, d, generator).reshape(current_draws, count)
+        half = Normals.draw(p, outer_draws // 2, d, generator).with_unit_moments()
+        half_given = Normals.draw(p, inner_draws // 2 * count, d, generator).reshape(inner_draws // 2, count)
+        current = Normals.draw(p, current_draws * count, d, generator).reshape(current_draws, count)
         return cls(
             model,
             reference,
             lengths,
-            half.concat(half.opposite()),
-            half_given.concat(half_given.opposite()),
+            half.concat(half.negate()),
+            half_given.concat(half_given.negate()),
             current,
             task_numbers(model, tasks),
         )
 
     def current(self) -> Float[Tensor, ""]:
         """J."""
-        draw = self.model.draw_new(self.reference.T, self.tasks, self.current_normals, self.lengths)
+        draw = self.model.draw_batch(self.reference.T, self.tasks, self.current_normals, self.lengths)
         return draw.values[..., -1].var(0).mean()
 
     def gain(
@@ -96,12 +96,12 @@ class Criterion:
         count, outer = len(x), len(self.candidate_normals.start)
         pairs = len(self.reference_normals.start) // 2
         own = self.tasks[tasks]
-        candidates = self.model.draw_new(
-            x.T[..., None], own[:, None], self.candidate_normals.for_each(count), self.lengths
+        candidates = self.model.draw_batch(
+            x.T[..., None], own[:, None], self.candidate_normals.expand(count), self.lengths
         )
         informed = self.model.condition_on(candidates)
-        normals = self.reference_normals.for_each(count, outer)
-        y = informed.draw_new(self.reference.T, self.tasks, normals, self.lengths).values[..., -1]
+        normals = self.reference_normals.expand(count, outer)
+        y = informed.draw_batch(self.reference.T, self.tasks, normals, self.lengths).values[..., -1]
         y = y.reshape(count, outer, 2, pairs, -1).mean(2)  # candidates, outer, pairs, tasks
         expected = y.mean(2)
         # Var(E[y | run]) = Var over runs of the mean over pairs, less what the mean of so few pairs adds to it
@@ -141,10 +141,10 @@ class LinearCriterion:
     ) -> "LinearCriterion":
         """Linearise around the reference schedules."""
         count, d = reference.shape
-        zero = Normals.none(model.link.latents, d, count)
+        zero = Normals.zeros(model.link.latents, d, count)
         e, numbers = zero.latent.requires_grad_(), task_numbers(model, tasks)
         with torch.enable_grad():
-            path = model.draw_new(reference.T, numbers, Normals(e, zero.effect, zero.start), lengths)
+            path = model.draw_batch(reference.T, numbers, Normals(e, zero.effect, zero.start), lengths)
             (slopes,) = torch.autograd.grad(path.values[:, -1].sum(), e)
         return cls(model, lengths, path.inputs.detach(), slopes, numbers)
 
@@ -153,8 +153,8 @@ class LinearCriterion:
     ) -> Float[Tensor, "candidates"]:
         """How much the mean variance would fall; `tasks` numbers the candidates' tasks as the reference does."""
         count, d, targets = len(x), len(self.lengths), len(self.inputs)
-        zero = Normals.none(self.model.link.latents, d, count)
-        path = self.model.draw_new(x.T, self.tasks[tasks], zero, self.lengths)
+        zero = Normals.zeros(self.model.link.latents, d, count)
+        path = self.model.draw_batch(x.T, self.tasks[tasks], zero, self.lengths)
         nugget = self.model.posterior.hyper.nugget
         candidate, reference = self.model.process.repeat(count), self.model.process.repeat(targets)
         for k in range(d):
@@ -168,7 +168,7 @@ class LinearCriterion:
             row = reference.marginal(z.expand(targets, *z.shape)).row[..., -d:]
             covariances.append((row * self.slopes[:, :, None]).sum(-1))
         b = torch.stack(covariances, -1)
-        assert candidate.own is not None, "it has seen d points"
-        chol = candidate.own.chol[:, None].expand(-1, targets, -1, -1, -1)
+        assert candidate.block is not None, "it has seen d points"
+        chol = candidate.block.chol[:, None].expand(-1, targets, -1, -1, -1)
         whitened = lower_solve(chol, b[..., None])[..., 0]
         return whitened.square().sum((0, -1)).mean(0)

@@ -144,9 +144,9 @@ class Family:
         """The model as if a run had followed the path of its latents' means."""
         task = task_numbers(model, [run.task])[0]
         x = torch.tensor(run.x, dtype=torch.float64)
-        normals = Normals.none(model.link.latents, self.space.intervals)
+        normals = Normals.zeros(model.link.latents, self.space.intervals)
         with torch.no_grad(), few_threads():
-            return model.condition_on(model.draw_new(x, task, normals, self.space.lengths(model)))
+            return model.condition_on(model.draw_batch(x, task, normals, self.space.lengths(model)))
 
     def answers(self, model: TraceModel, traces: Sequence[Trace], *, alpha: float | None = None) -> dict[str, Answer]:
         """The best schedule for each task, with the final values it is expected to reach."""
@@ -163,7 +163,7 @@ class Family:
                 tasks=self.tasks,
                 starts=self._best_schedules_so_far(model, traces, len(self.tasks)),
             )
-            normals = Normals.of(model.link.latents, ANSWER_DRAWS, self.space.intervals, generator)
+            normals = Normals.draw(model.link.latents, ANSWER_DRAWS, self.space.intervals, generator)
             with torch.no_grad():
                 finals = FutureRuns.of(model, self.tasks, lengths, normals).finals(x)
         levels = torch.tensor(ANSWER_QUANTILES, dtype=torch.float64)

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.model import segmenter_for
 from paceline.shapes import Constant, Recorded, shape_of
 from paceline.strategy.multitask.space import Space
 from paceline.traces import Schedule, Segmenter, Trace
@@ -28,7 +27,7 @@ def preprocess_runs(traces: Sequence[Trace], space: Space, *, signed: bool = Fal
     runs = [replace(trace, schedule=schedule_on_base(trace, space)) for trace in traces]
     if not runs:
         return []
-    segmenter = segmenter_for(runs, space.change_points, "step", 1)
+    segmenter = Segmenter.for_traces(runs, space.change_points)
     flat = [with_flat_failure(trace, segmenter, signed=signed) for trace in runs]
     return [trace for trace in flat if trace is not None]
 

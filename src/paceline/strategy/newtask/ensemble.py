@@ -45,7 +45,7 @@ class TaskEnsemble:
     ) -> tuple[Float[Tensor, "left"], float]:
         """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled."""
         left, latents = len(self.lengths), self.models[0].link.latents
-        futures = self._future_runs([Normals.of(latents, budget.draws, left, generator) for _ in self.models])
+        futures = self._future_runs([Normals.draw(latents, budget.draws, left, generator) for _ in self.models])
         with few_threads():
             x, _ = search(futures, final_quantile(alpha), left, budget)
             x = climb(futures, alpha, x, budget.gradient_steps)
@@ -62,7 +62,7 @@ class TaskEnsemble:
         the paper's prose has it (docs/design.md). All models use the same normals. The difference of their means beyond
         these is the main effect of a two-way layout.
         """
-        shared = Normals.of(self.models[0].link.latents, budget.draws, intervals, generator)
+        shared = Normals.draw(self.models[0].link.latents, budget.draws, intervals, generator)
 
         def score(y: Float[Tensor, "models one draws tried ends"]) -> Float[Tensor, "one tried"]:
             return location_share(y[:, 0]).mean(-1)[None]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from paceline.model import TaskPosterior, TraceModel, measure_of, principal_axes
+from paceline.model import TaskPosterior, TraceModel, location_prior_of, principal_axes
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import History
 from paceline.strategy.details import round_floats
@@ -19,7 +19,7 @@ def locate(
     model: TraceModel, task: str, history: History, end: int, interval: int, settings: NewTaskSettings
 ) -> TaskPosterior:
     """The posterior of the task's location by what its forks observed up to step `end`, where `interval` begins."""
-    prior = measure_of(settings.prior, model)
+    prior = location_prior_of(settings.prior, model)
     runs = [
         replace(head, name=f"{task} {trace.name}", task=task)  # a family may have runs of the same name
         for trace in history.traces()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.model import TaskPosterior, TraceModel, measure_of
+from paceline.model import TaskPosterior, TraceModel, location_prior_of
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.multitask import Family, Space
@@ -62,7 +62,7 @@ class NewTask(Strategy):
                 f"a probe takes 0 to {self.space.intervals - 1} of the {self.space.intervals} intervals, got "
                 f"{self.settings.probe} steps: leave some intervals to use what it shows"
             )
-        measure_of(self.settings.prior, self.model)
+        location_prior_of(self.settings.prior, self.model)
 
     @property
     def space(self) -> Space:

@@ -73,7 +73,9 @@ class RunPlanner:
         """The best rates from change point `start` on, for the first fork or for another."""
         search, count = self.settings.search, self.settings.models
         average = self.settings.location == "posterior"
-        models = location.sample(count, generator(self.history, MODELS + start)) if average else (location.point(),)
+        models = (
+            location.sample(count, generator(self.history, MODELS + start)) if average else (location.most_probable(),)
+        )
         alpha, run = fork_alpha(self.settings, self.space.intervals, start, number), self._run_until(fork, start)
         x, score = TaskEnsemble(models, self.task, self.space, run, start).best_continuation(
             alpha, replace(search, draws=search.draws * count // len(models)), generator(self.history, SEARCH + start)
@@ -85,7 +87,9 @@ class RunPlanner:
         """How high interval k may go. A plan that is made once is run as it is."""
         if fork is None or self.settings.method != "dynamic":
             return RateLimit()
-        beyond = fork.trace is not None and is_beyond_family(self.model, location.point(), self.task, fork.trace)
+        beyond = fork.trace is not None and is_beyond_family(
+            self.model, location.most_probable(), self.task, fork.trace
+        )
         return rate_limit(self.space, fork.schedule, beyond=beyond, last=k == self.space.intervals - 1)
 
     def _run_until(self, fork: Fork | None, start: int) -> Trace | None:

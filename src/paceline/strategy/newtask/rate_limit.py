@@ -43,7 +43,7 @@ def is_beyond_family(family: TraceModel, with_task: TraceModel, task: str, run: 
         run: up to now.
     """
     best = float(family.encoder.inputs(family.segments)[:, 0].max())
-    zero = Normals.none(with_task.link.latents, 1, 1)
+    zero = Normals.zeros(with_task.link.latents, 1, 1)
     state = with_task.run_state(with_task.encoder.task_number(task), zero, replace(run, task=task))
     return float(state.values[0]) > best
 

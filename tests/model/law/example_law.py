@@ -1,4 +1,4 @@
-"""Runs whose loss follows the law with parameters that are known."""
+"""A law with known parameters, and runs that follow it."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from paceline import Schedule, Trace
 from tests import reference
 
 STEPS, EVERY = 1000, 20
-LARGEST, REFERENCE = 30.0, 0.1  # units of the drawn law, its own
+LARGEST, REFERENCE = 30.0, 0.1  # units of this law
 SPEEDS = np.array([8.0, 60.0]) / LARGEST
-FORKS = (0.003, 0.01, 0.03, 0.1)
+LOWEST_RATE, HIGHEST_RATE = 0.003, 0.1
 
 
 def loss(schedule: Schedule, steps: np.ndarray) -> np.ndarray:
@@ -28,8 +28,8 @@ def run(schedule: Schedule, *, noise: float = 0.01, seed: int = 0, until: int | 
 
 def runs(count: int = 4, **fields: Any) -> list[Trace]:
     """Runs at different rates that fall in the second half, the first of them by more than the last."""
-    found = []
-    for i, rate in enumerate(np.geomspace(FORKS[0], FORKS[-1], count)):
+    examples = []
+    for i, rate in enumerate(np.geomspace(LOWEST_RATE, HIGHEST_RATE, count)):
         schedule = Schedule([rate, rate * (0.1 + 0.4 * i / count)], [0, 600, STEPS])
-        found.append(run(schedule, seed=i, name=str(i), **fields))
-    return found
+        examples.append(run(schedule, seed=i, name=str(i), **fields))
+    return examples
