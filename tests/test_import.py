@@ -76,7 +76,7 @@ for call, message in (
     (lambda: TraceModel.fit(["a"]), "expected a list of Trace"),
     (lambda: TraceModel.fit([run], intervals=[0, 0.25, 1]), "increasing whole steps"),
     (lambda: TraceModel.fit([run], lr=1e-3), "a pair (low, high), got 0.001"),
-    (lambda: TraceModel.fit([run], tasks=["a", "b"]), "dimension of the embedding"),
+    (lambda: TraceModel.fit([run], tasks=["a", "b"]), "dimensions of the embedding"),
     (lambda: TraceModel.fit([run]).quantile(0.5, 1e-2, start=run.head(2)), "list of candidates"),
     (lambda: Objective("smallest"), "must be one of ('min', 'max'), got 'smallest'"),
     (lambda: Objective(weights="both"), "must be one of ('raw', 'averaged'), got 'both'"),
