@@ -15,7 +15,7 @@ from experiments._cifar_report import End, is_fixed, mean, standard_error
 from experiments._cifar_results import StudyRow
 from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
-from paceline.views import ForkView, StudyView, study_view
+from paceline.views import ForkView, StudyView
 
 KINDS = {
     "horizon, validation error": (OKABE[0], "o"),
@@ -35,12 +35,12 @@ def draw(studies: Sequence[StudyRow], groups: dict[str, dict[int, End]], folder:
     epoch = studies[0].row["steps"] // EPOCHS[depth]
     with drawing():
         if "greedy" in first:
-            view, fixed = study_view(first["greedy"].study.state), first.get("constant")
+            view, fixed = first["greedy"].study.plot.view, first.get("constant")
             save(tuned(view, fixed, epoch, "training loss of batches"), folder / f"algorithm1_{depth}.png")
             save(forecasts(first["greedy"], epoch), folder / f"forecasts_{depth}.png")
         if (horizon := first.get("horizon 2.3, validation error")) is not None:
             save(
-                tuned(study_view(horizon.study.state), None, epoch, "validation error"), folder / f"horizon_{depth}.png"
+                tuned(horizon.study.plot.view, None, epoch, "validation error"), folder / f"horizon_{depth}.png"
             )
         save(costs(groups, depth), folder / f"cost_{depth}.png")
 
@@ -90,7 +90,7 @@ def _within(view: StudyView, fork: ForkView, start: int, stop: int) -> tuple[lis
 
 def _draw_constant_rates(top: Axes, bottom: Axes, fixed: StudyRow, epoch: int) -> None:
     """Runs at constant rates, dotted."""
-    for fork in study_view(fixed.study.state).forks:
+    for fork in fixed.study.plot.view.forks:
         top.plot(np.array(fork.steps) / epoch, fork.values["raw"], ":", color=GREY, linewidth=0.8)
         rate = fork.multiplier
         at = (fork.steps[-1] / epoch, fork.values["raw"][-1])

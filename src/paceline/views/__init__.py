@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from paceline.views.data import ForkView as ForkView
+    from paceline.views.data import StudyView as StudyView
     from paceline.views.export import as_csv as as_csv
     from paceline.views.export import as_python as as_python
     from paceline.views.family import describe_budget as describe_budget
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
 _MODULES = {
     "EndForecast": "plan",
     "ForecastCurve": "plan",
+    "ForkView": "data",
     "PlanView": "plan",
     "Plots": "plots",
     "RunEnd": "plan",
     "RunLine": "plan",
+    "StudyView": "data",
     "as_csv": "export",
     "as_python": "export",
     "check_figure_path": "figures",
