@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from paceline.cli.settings_options import settings_arguments, settings_values, with_settings_options
-from paceline.cli.tasks import tasks
+from paceline.cli.tasks_command import tasks
 from paceline.settings import FamilySettings
 from paceline.settings.fields import setting
 

@@ -1,10 +1,15 @@
-"""The command line: tune a training or a family of tasks, look at a study, take its schedules elsewhere, plan a run.
+"""The command line: tune, show and replay studies, export their schedules, and plan runs.
 
-Commands import what they need when they run, so that help and `show` do not wait for torch. What paceline refuses is
-one readable message and exit code 2; Ctrl-C is exit code 130 and leaves a study that can be continued.
+Commands import what they need when they run, so that help and `show` do not wait for torch. An error of Paceline is one
+line and exit code 2. Ctrl-C is exit code 130, and the study can be continued.
 """
 
-from paceline.cli import tune, tasks, studies, serve, report, plan, demo  # noqa: I001  each adds its commands, in order
-from paceline.cli.app import app
+from importlib import import_module
 
-__all__ = ["app", "demo", "plan", "report", "serve", "studies", "tasks", "tune"]
+from paceline.cli.application import app
+
+# each module adds its commands, in the order of the help
+for _command in ("tune", "tasks", "study", "serve", "report", "plan", "demo"):
+    import_module(f"paceline.cli.{_command}_{'commands' if _command == 'study' else 'command'}")
+
+__all__ = ["app"]

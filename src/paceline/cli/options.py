@@ -7,83 +7,85 @@ from typing import Annotated
 import typer
 
 
-class Preset(StrEnum):
+class PresetName(StrEnum):
     """The two ways to tune."""
 
     horizon = "horizon"
     greedy = "greedy"
 
 
-class Where(StrEnum):
-    """What forks run on: the names in `runner.named`, which a command line that is asked for help need not import."""
+class RunnerName(StrEnum):
+    """What forks run on. These are the names in `paceline.runner`, repeated here so that help does not import it."""
 
     local = "local"
     streams = "streams"
     ray = "ray"
 
 
-class Mode(StrEnum):
+class ModeName(StrEnum):
     """Whether small or large values are good."""
 
     min = "min"
     max = "max"
 
 
-class Weights(StrEnum):
-    """Which weights are judged."""
+class WeightsName(StrEnum):
+    """The weights that forks are compared by."""
 
     raw = "raw"
     averaged = "averaged"
 
 
-class Format(StrEnum):
-    """What a schedule is written as."""
+class FormatName(StrEnum):
+    """The format that a schedule is written in."""
 
     json = "json"
     csv = "csv"
     python = "python"
 
 
-class Family(StrEnum):
-    """Which schedules a plan is chosen from."""
+class PlanFamily(StrEnum):
+    """The schedules that a plan is chosen from."""
 
     shape = "shape"
     multipliers = "multipliers"
     free = "free"
 
 
-StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.")]
-FactoryName = Annotated[
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's folder.")]
+FactoryArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:FACTORY",
         help="A function, importable from this folder, that takes no arguments and returns a training.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+SeedOption = Annotated[int, typer.Option(help="Of everything random.")]
 
-Steps = Annotated[int, typer.Option(help="Length of one run, in updates.")]
-Bounds = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="Bounds of the learning rate.")]
-Better = Annotated[Mode, typer.Option(help="Whether small or large values are good.")]
-StudyFolder = Annotated[
+StepsOption = Annotated[int, typer.Option(help="Length of one run, in updates.")]
+LrOption = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="Bounds of the learning rate.")]
+ModeOption = Annotated[ModeName, typer.Option(help="Whether small or large values are good.")]
+StudyOption = Annotated[
     Path | None,
-    typer.Option(help="Folder to keep the study in; one that is there is continued.", show_default="runs/MODULE-NAME"),
+    typer.Option(help="Folder of the study; an existing one is continued.", show_default="runs/MODULE-NAME"),
 ]
-OnWhat = Annotated[Where, typer.Option(help="Forks in turn here, side by side on one GPU, or on a Ray cluster.")]
-Forks = Annotated[int | None, typer.Option(help="streams: forks side by side.", show_default="as many as fit")]
-Cpus = Annotated[float | None, typer.Option(help="ray: CPUs of one fork.", show_default="1")]
-Gpus = Annotated[float | None, typer.Option(help="ray: GPUs of one fork, 0.5 shares one.", show_default="none")]
-Address = Annotated[
+RunnerOption = Annotated[
+    RunnerName, typer.Option(help="Forks in turn here, side by side on one GPU, or on a Ray cluster.")
+]
+ForksOption = Annotated[int | None, typer.Option(help="streams: forks side by side.", show_default="as many as fit")]
+CpusOption = Annotated[float | None, typer.Option(help="ray: CPUs of one fork.", show_default="1")]
+GpusOption = Annotated[float | None, typer.Option(help="ray: GPUs of one fork, 0.5 shares one.", show_default="none")]
+AddressOption = Annotated[
     str | None, typer.Option(help="ray: the cluster.", show_default="RAY_ADDRESS, one that runs here, or a new one")
 ]
-Storage = Annotated[
+StorageOption = Annotated[
     str | None,
     typer.Option(help="ray: shared folder or URL to keep checkpoints in.", show_default="the study's folder"),
 ]
-TaskName = Annotated[str | None, typer.Option(metavar="NAME", help="Which task, of a family.")]
-TasksName = Annotated[
+TaskOption = Annotated[str | None, typer.Option(metavar="NAME", help="Which task, of a family.")]
+TasksArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODULE:TASKS",

@@ -1,4 +1,4 @@
-"""`paceline plan`: the next run of a model, from what was recorded of others."""
+"""`paceline plan`: a schedule for the next run of a model, from logs of earlier runs."""
 
 import json as json_module
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from paceline.cli.app import app, readable
-from paceline.cli.bounds import WithBounds
-from paceline.cli.options import Family, Json, Mode
+from paceline.cli.application import app, report_errors
+from paceline.cli.lr_option import CommandWithLr
+from paceline.cli.options import JsonOption, ModeName, PlanFamily
 
 
-@app.command(cls=WithBounds)
+@app.command(cls=CommandWithLr)
 def plan(
     sources: Annotated[
         list[Path],
@@ -29,10 +29,10 @@ def plan(
         ),
     ] = None,
     family: Annotated[
-        Family,
+        PlanFamily,
         typer.Option(help="shape: warm-up, hold and decay; multipliers: of a base, on intervals; free: rates on them."),
-    ] = Family.shape,
-    quantile: Annotated[float, typer.Option(help="Of the final value; below 0.5 is more careful.")] = 0.5,
+    ] = PlanFamily.shape,
+    quantile: Annotated[float, typer.Option(help="Quantile to maximise; below 0.5 is more careful.")] = 0.5,
     step_column: Annotated[str | None, typer.Option(help="Column of the step.", show_default="by its name")] = None,
     lr_column: Annotated[
         str | None,
@@ -41,7 +41,9 @@ def plan(
     value_column: Annotated[
         str | None, typer.Option(help="Column or tag of the value.", show_default="a loss, by its name")
     ] = None,
-    mode: Annotated[Mode, typer.Option(help="Whether small or large values are good; a study knows.")] = Mode.min,
+    mode: Annotated[
+        ModeName, typer.Option(help="Whether small or large values are good; a study knows.")
+    ] = ModeName.min,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write the schedule to, as JSON.")] = Path(
         "schedule.json"
     ),
@@ -49,10 +51,10 @@ def plan(
         Path | None,
         typer.Option(help="File to draw a figure to: .html; .png, .svg and .pdf need Chrome.", show_default="none"),
     ] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
-    """Plan the next run of a model from what was recorded of others: a schedule, and what to expect of it."""
-    with readable():
+    """Plan the next run of a model from logs of earlier runs: a schedule, and a forecast of its outcome."""
+    with report_errors():
         if figure is not None:
             from paceline.views import check_figure_path
 

@@ -1,4 +1,4 @@
-"""The application that commands are added to, and how they speak: errors, warnings and notes as one line each."""
+"""The application that commands are added to. Errors, warnings and notes are printed as one line each."""
 
 import logging
 import warnings
@@ -36,17 +36,17 @@ def options(
     """Tune the learning rate of a training on the fly, or the schedules of a family of tasks."""
 
 
-def say(line: str) -> None:
-    """Print to stderr, where it does not mix with what was asked for."""
+def print_line(line: str) -> None:
+    """Print to stderr, so that it does not mix with the output."""
     typer.echo(line, err=True)
 
 
 @contextmanager
-def readable() -> Generator[None]:
-    """Errors, warnings and what is worth knowing as one line each."""
+def report_errors() -> Generator[None]:
+    """Print errors, warnings and notes as one line each."""
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
-        say(f"note: {message}")
+        print_line(f"note: {message}")
 
     handler, logger = logging.StreamHandler(), logging.getLogger("paceline")  # to stderr, as the notes
     handler.setFormatter(logging.Formatter("note: %(message)s"))
@@ -58,7 +58,7 @@ def readable() -> Generator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            say("stopped")
+            print_line("stopped")
             raise typer.Exit(130) from None
         except BrokenPipeError:
             raise
@@ -67,7 +67,7 @@ def readable() -> Generator[None]:
 
             cause = error.__cause__ if isinstance(error, TrainingError) else None
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-            say(f"error: {error}{error_place(cause) if cause is not None else notes}")
+            print_line(f"error: {error}{error_place(cause) if cause is not None else notes}")
             raise typer.Exit(2) from None
         finally:
             logger.removeHandler(handler)

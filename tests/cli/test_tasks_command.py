@@ -32,7 +32,7 @@ def broken() -> dict:
 
 
 def family(*more: str, name: str = "TASKS", budget: int = 2):
-    return call("tasks", f"tests.cli.test_tasks:{name}", *COMMON, "--budget", str(budget), *more)
+    return call("tasks", f"tests.cli.test_tasks_command:{name}", *COMMON, "--budget", str(budget), *more)
 
 
 def test_tasks_says_what_it_does_and_ends_with_the_answers(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_family_is_shown_exported_and_replayed(folder: Path) -> None:
     assert [names["learning_rate"](step) for step in range(60)] == pytest.approx(rates, rel=1e-12)
     refused(call("export", "study"), "study is a family, expected --task with one of calm, two words, got none")
     refused(call("export", "study", "--task", "x"), "expected --task with one of calm, two words, got 'x'")
-    replay = call("replay", "study", "tests.cli.test_tasks:TASKS.get", "--task", "x")
+    replay = call("replay", "study", "tests.cli.test_tasks_command:TASKS.get", "--task", "x")
     refused(replay, "expected --task with one of calm")
     data = json.loads(call("replay", "study", "tests.cli.command_line:quadratic", "--task", "calm", "--json").stdout)
     assert data["study"]["fork"] == study.best["calm"].fork
@@ -130,16 +130,22 @@ def test_old_studies_are_joined(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tests.cli.test_tasks:NUMBERED", r"expected a dict of names and functions .* got 1: functools.partial"),
-        ("tests.cli.test_tasks:broken", r"tests.cli.test_tasks:broken raised KeyError: 'no data' at .*, line"),
-        ("tests.cli.test_tasks:COMMON", r"expected a dict of names and functions .* got \['--steps'"),
-        ("tests.cli.test_tasks:nothing", "module 'tests.cli.test_tasks' has no 'nothing'"),
+        (
+            "tests.cli.test_tasks_command:NUMBERED",
+            r"expected a dict of names and functions .* got 1: functools.partial",
+        ),
+        (
+            "tests.cli.test_tasks_command:broken",
+            r":broken raised KeyError: 'no data' at .*, line",
+        ),
+        ("tests.cli.test_tasks_command:COMMON", r"expected a dict of names and functions .* got \['--steps'"),
+        ("tests.cli.test_tasks_command:nothing", "module 'tests.cli.test_tasks_command' has no 'nothing'"),
         ("train", "expected module:tasks, got 'train': write train:tasks for `tasks` in train.py"),
     ],
 )
 def test_tasks_that_cannot_be_used(name: str, message: str, folder: Path) -> None:
     refused(call("tasks", name, *COMMON), message)
-    assert load_tasks("tests.cli.test_tasks:made") == TASKS
+    assert load_tasks("tests.cli.test_tasks_command:made") == TASKS
 
 
 def test_ctrl_c_says_how_to_continue_a_family(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`paceline show`, `export` and `replay`: a study to look at, and its schedules to take elsewhere."""
+"""`paceline show`, `export` and `replay`: show a study, write its schedule, and train under it once more."""
 
 import json as json_module
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paceline.cli.app import app, readable, say
-from paceline.cli.options import FactoryName, Format, Json, StudyPath, TaskName
-from paceline.cli.reading import opened
+from paceline.cli.application import app, print_line, report_errors
+from paceline.cli.options import FactoryArgument, FormatName, JsonOption, StudyArgument, TaskOption
+from paceline.cli.study_loading import load_view
 from paceline.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @app.command()
-def show(study: StudyPath, json: Json = False) -> None:
-    """Show a study: settings, forks, decisions and the result. One that is running too."""
-    with readable():
-        view = opened(study)
+def show(study: StudyArgument, json: JsonOption = False) -> None:
+    """Show a study: settings, forks, decisions and the result. It may still be running."""
+    with report_errors():
+        view = load_view(study)
         if json:
             from paceline.views.study_json import study_json
 
@@ -33,41 +33,45 @@ def show(study: StudyPath, json: Json = False) -> None:
 
 @app.command()
 def export(
-    study: StudyPath,
-    format: Annotated[Format, typer.Option(help="json keeps the structure; python is a function.")] = Format.json,  # noqa: A002
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002
+        FormatName, typer.Option(help="json keeps the structure; python is a function.")
+    ] = FormatName.json,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", show_default="stdout")] = None,
-    task: TaskName = None,
+    task: TaskOption = None,
     best: Annotated[
         bool, typer.Option("--best", help="Of a family: the schedule of the task's best run, not its answer.")
     ] = False,
 ) -> None:
-    """Write the schedule that a study found: as JSON, as a table, or as a Python function that needs no paceline."""
-    with readable():
+    """Write the schedule that a study found: as JSON, as a table, or as a Python function without dependencies."""
+    with report_errors():
         from paceline.views.export import as_csv, as_python
 
-        view = opened(study)
-        schedule, origin = _offered(view, study, task, best=best)
+        view = load_view(study)
+        schedule, origin = _schedule_and_origin(view, study, task, best=best)
         text = {
-            Format.json: lambda: json_module.dumps(schedule.to_json(), indent=1) + "\n",
-            Format.csv: lambda: as_csv(schedule),
-            Format.python: lambda: as_python(schedule, origin),
+            FormatName.json: lambda: json_module.dumps(schedule.to_json(), indent=1) + "\n",
+            FormatName.csv: lambda: as_csv(schedule),
+            FormatName.python: lambda: as_python(schedule, origin),
         }[format]()
         if output is None:
             typer.echo(text, nl=False)
         else:
             output.parent.mkdir(parents=True, exist_ok=True)
             output.write_text(text)
-            say(f"wrote {output}: {origin}")
+            print_line(f"wrote {output}: {origin}")
 
 
-def _offered(view: "StudyView", study: Path, task: str | None, *, best: bool = False) -> "tuple[Schedule, str]":
-    """The schedule that a study offers, of a task where it is a family, and where it comes from in words."""
+def _schedule_and_origin(
+    view: "StudyView", study: Path, task: str | None, *, best: bool = False
+) -> "tuple[Schedule, str]":
+    """The schedule that a study found, or found for a task of a family, and a sentence on where it comes from."""
     if not view.tasks:
         if task is not None:
             raise InputError(f"{study} is a study of one run, got --task {task}: leave it out")
         winner = _best(view, study)
         return winner.schedule, f"fork {winner.fork} of the study {study}" + ("" if view.finished else ", not over")
-    name = _known_task(view, study, task)
+    name = _check_task(view, study, task)
     answer, run = view.answers.get(name), view.best_runs.get(name)
     if answer is not None and not best:
         return answer.schedule, f"the answer for task {name} of the study {study}"
@@ -75,11 +79,13 @@ def _offered(view: "StudyView", study: Path, task: str | None, *, best: bool = F
         why = "none of its runs reached the end" if view.finished is not None else "none of its runs is done yet"
         raise InputError(f"{study} has no schedule to offer for task {name!r}: {why}")
     if view.finished is None:
-        say(f"note: {study} is not over: this is the schedule of the best run of task {name!r} so far, {run.fork}")
+        print_line(
+            f"note: {study} is not over: this is the schedule of the best run of task {name!r} so far, {run.fork}"
+        )
     return run.schedule, f"run {run.fork}, the best of task {name} of the study {study}"
 
 
-def _known_task(view: "StudyView", study: Path, task: str | None) -> str:
+def _check_task(view: "StudyView", study: Path, task: str | None) -> str:
     if task not in view.tasks:
         got = "none" if task is None else repr(task)
         raise InputError(f"{study} is a family, expected --task with one of {', '.join(view.tasks)}, got {got}")
@@ -87,7 +93,7 @@ def _known_task(view: "StudyView", study: Path, task: str | None) -> str:
 
 
 def _best(view: "StudyView", study: Path) -> "ForkView":
-    """The fork that won, or the one that leads, and then says so."""
+    """The fork that won, or the one that leads, with a note that it only leads."""
     best = view.best
     if best is None:
         why = "every fork failed" if view.finished is not None else "nothing has been observed yet"
@@ -95,22 +101,24 @@ def _best(view: "StudyView", study: Path) -> "ForkView":
     if view.finished is None:
         from paceline.views.format import format_progress
 
-        say(f"note: {study} is not over, {format_progress(view)} are done: this is its best fork so far, {best.fork}")
+        print_line(
+            f"note: {study} is not over, {format_progress(view)} are done: this is its best fork so far, {best.fork}"
+        )
     return best
 
 
 @app.command()
-def replay(study: StudyPath, factory: FactoryName, json: Json = False, task: TaskName = None) -> None:
-    """Train once, from the start, under the schedule that a study found, and compare with what its winner saw.
+def replay(study: StudyArgument, factory: FactoryArgument, json: JsonOption = False, task: TaskOption = None) -> None:
+    """Train once, from the start, under the schedule that a study found, and compare with its winner.
 
-    Of a family, --task says whose answer is trained; it is compared with the task's best run.
+    For a family, --task names the task. The run is compared with the best run of that task.
     """
-    with readable():
+    with report_errors():
         from paceline.factory import load_factory
 
-        view = opened(study)
-        schedule, _ = _offered(view, study, task)
-        best = _compared(view, study, task)
+        view = load_view(study)
+        schedule, _ = _schedule_and_origin(view, study, task)
+        best = _run_to_compare(view, study, task)
         make_training = load_factory(factory)
 
         from paceline.replay import compare_runs, replay_schedule
@@ -125,18 +133,18 @@ def replay(study: StudyPath, factory: FactoryName, json: Json = False, task: Tas
             from paceline.views.study_json import finite_values
 
             steps, values = view.whole_run(best.fork)
-            seen = {"fork": best.fork, "steps": steps, "values": values}
-            now = {"steps": run.steps, "values": finite_values(run.values)}
-            typer.echo(json_module.dumps({"study": seen, "replay": now}))
+            original = {"fork": best.fork, "steps": steps, "values": values}
+            again = {"steps": run.steps, "values": finite_values(run.values)}
+            typer.echo(json_module.dumps({"study": original, "replay": again}))
         else:
             console.print(compare_runs(view, best.fork, run))
 
 
-def _compared(view: "StudyView", study: Path, task: str | None) -> "ForkView":
+def _run_to_compare(view: "StudyView", study: Path, task: str | None) -> "ForkView":
     """The run that a replay is compared with."""
     if view.best is not None:
         return view.best
-    run = view.best_runs.get(_known_task(view, study, task))
+    run = view.best_runs.get(_check_task(view, study, task))
     if run is None:
         raise InputError(f"no run of task {task!r} reached the end: there is nothing to compare a replay with")
     return view.fork(run.fork)

@@ -76,8 +76,8 @@ def test_quiet_prints_the_result_and_json_one_object(folder: Path) -> None:
 
 
 def test_greedy_costs_its_forks(folder: Path) -> None:
-    command = ["tune", "tests.cli.test_tune:zero", "--steps", "60", *BOUNDS, "--preset", "greedy"]
-    assert call(*command).stdout == "runs/tests.cli.test_tune-zero: 300 steps in all, as many as 5 runs of 60\n"
+    command = ["tune", "tests.cli.test_tune_command:zero", "--steps", "60", *BOUNDS, "--preset", "greedy"]
+    assert call(*command).stdout == "runs/tests.cli.test_tune_command-zero: 300 steps in all, as many as 5 runs of 60\n"
     assert "120 steps in all, as many as 2 runs of 60" in call(*command, "--cost", "2.3").stdout
 
 
@@ -120,13 +120,16 @@ def test_ctrl_c_says_how_to_continue_and_continuing_ends_the_same(folder: Path) 
             "tests.cli.command_line:quadratik",
             "module 'tests.cli.command_line' has no 'quadratik': it defines .*quadratic",
         ),
-        ("tests.cli.test_tune:NOT_CALLABLE", "tests.cli.test_tune:NOT_CALLABLE is a int, not a function"),
-        ("tests.cli.test_tune:seven", "factory must return a Training .* got int"),
         (
-            "tests.cli.test_tune:zero",
-            "the training factory raised ZeroDivisionError: division by zero at .*test_tune.py, line",
+            "tests.cli.test_tune_command:NOT_CALLABLE",
+            ":NOT_CALLABLE is a int, not a function",
         ),
-        ("tests.cli.test_tune:diverging", "every fork failed: lower the upper bound"),
+        ("tests.cli.test_tune_command:seven", "factory must return a Training .* got int"),
+        (
+            "tests.cli.test_tune_command:zero",
+            "the training factory raised ZeroDivisionError: division by zero at .*test_tune_command.py, line",
+        ),
+        ("tests.cli.test_tune_command:diverging", "every fork failed: lower the upper bound"),
         ("broken:make", r"importing 'broken' failed at .*broken.py, line 2: NameError: name 'nothing'"),
         ("needs:make", r"importing 'needs' failed at .*needs.py, line 1: No module named 'missing_package'"),
     ],

@@ -6,60 +6,60 @@ from typing import Annotated, Any
 
 import typer
 
-from paceline.cli.app import app, readable
-from paceline.cli.bounds import WithBounds
+from paceline.cli.application import app, report_errors
+from paceline.cli.lr_option import CommandWithLr
 from paceline.cli.options import (
-    Address,
-    Better,
-    Bounds,
-    Cpus,
-    Forks,
-    Gpus,
-    Json,
-    Mode,
-    OnWhat,
-    Quiet,
-    Seed,
-    Steps,
-    Storage,
-    StudyFolder,
-    TasksName,
-    Where,
+    AddressOption,
+    CpusOption,
+    ForksOption,
+    GpusOption,
+    JsonOption,
+    LrOption,
+    ModeName,
+    ModeOption,
+    QuietOption,
+    RunnerName,
+    RunnerOption,
+    SeedOption,
+    StepsOption,
+    StorageOption,
+    StudyOption,
+    TasksArgument,
 )
-from paceline.cli.reading import done, say_how_to_continue
 from paceline.cli.settings_options import settings_arguments, settings_values, with_settings_options
+from paceline.cli.study_loading import journal_view, print_how_to_continue
 from paceline.errors import InputError, OtherSettingsError
 from paceline.settings import FamilySettings
 
-KnownRuns = Annotated[
+KnownOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=STUDY", help="Runs made before, as a task of this name; may be given several times."),
 ]
 
 
-@app.command(cls=WithBounds)
+@app.command(cls=CommandWithLr)
 @with_settings_options(FamilySettings, after="lr")
 def tasks(
-    family: TasksName,
-    steps: Steps,
-    lr: Bounds,
-    known: KnownRuns = None,
-    mode: Better = Mode.min,
-    seed: Seed = 0,
-    study: StudyFolder = None,
-    runner: OnWhat = Where.local,
-    forks: Forks = None,
-    cpus: Cpus = None,
-    gpus: Gpus = None,
-    address: Address = None,
-    storage: Storage = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    family: TasksArgument,
+    steps: StepsOption,
+    lr: LrOption,
+    known: KnownOption = None,
+    mode: ModeOption = ModeName.min,
+    seed: SeedOption = 0,
+    study: StudyOption = None,
+    runner: RunnerOption = RunnerName.local,
+    forks: ForksOption = None,
+    cpus: CpusOption = None,
+    gpus: GpusOption = None,
+    address: AddressOption = None,
+    storage: StorageOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
     **settings: Any,
 ) -> None:
     """Find a schedule for each task of a family with few runs of some of them. The same command continues a study."""
     folder = study or Path("runs") / family.replace(":", "-")
-    with readable():
+    with report_errors():
         from paceline.factory import load_tasks
         from paceline.views.family import describe_budget
         from paceline.views.format import format_progress
@@ -70,25 +70,25 @@ def tasks(
 
         from paceline.runner import with_settings
 
-        doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
+        make_runner = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
         console = make_console()
         chosen = FamilySettings(**settings_values(settings))
         if not quiet and not json:
-            before = done(folder)
-            so_far = f"; {format_progress(before)} were done before" if before.forks else ""
-            words = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps)}"
-            console.print(f"{folder}: {words}{so_far}", soft_wrap=True)
+            before = journal_view(folder)
+            progress = f"; {format_progress(before)} were done before" if before.forks else ""
+            budget = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps)}"
+            console.print(f"{folder}: {budget}{progress}", soft_wrap=True)
         asked: dict[str, Any] = {
             "steps": steps,
             "lr": lr,
             "known": _parse_known(known or []),
             "mode": mode.value,
             "seed": seed,
-            "runner": doing,
+            "runner": make_runner,
             "settings": chosen,
         }
         _run(factories, folder, None if quiet or json else console, asked)
-        view = done(folder)
+        view = journal_view(folder)
         if json:
             typer.echo(json_module.dumps({"study": str(folder), **study_json(view)}))
         else:
@@ -121,7 +121,7 @@ def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str,
     except OtherSettingsError as error:
         raise _with_command(error, folder) from error
     except KeyboardInterrupt:
-        say_how_to_continue(folder)
+        print_how_to_continue(folder)
         raise typer.Exit(130) from None
 
 

@@ -1,4 +1,4 @@
-"""`paceline tune`: one training, forked as it runs."""
+"""`paceline tune`: tune the learning rate of one training while it runs."""
 
 import json as json_module
 from collections.abc import Callable
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paceline.cli.app import app, readable
-from paceline.cli.bounds import WithBounds
+from paceline.cli.application import app, report_errors
+from paceline.cli.lr_option import CommandWithLr
 from paceline.cli.options import (
-    Address,
-    Better,
-    Bounds,
-    Cpus,
-    FactoryName,
-    Forks,
-    Gpus,
-    Json,
-    Mode,
-    OnWhat,
-    Preset,
-    Quiet,
-    Seed,
-    Steps,
-    Storage,
-    StudyFolder,
-    Where,
+    AddressOption,
+    CpusOption,
+    FactoryArgument,
+    ForksOption,
+    GpusOption,
+    JsonOption,
+    LrOption,
+    ModeName,
+    ModeOption,
+    PresetName,
+    QuietOption,
+    RunnerName,
+    RunnerOption,
+    SeedOption,
+    StepsOption,
+    StorageOption,
+    StudyOption,
 )
-from paceline.cli.reading import done, say_how_to_continue
+from paceline.cli.study_loading import journal_view, print_how_to_continue
 from paceline.errors import InputError, OtherSettingsError
 
 if TYPE_CHECKING:
@@ -38,31 +38,31 @@ if TYPE_CHECKING:
     from paceline.strategy import Goal, Strategy
 
 
-@app.command(cls=WithBounds)
+@app.command(cls=CommandWithLr)
 def tune(
-    factory: FactoryName,
-    steps: Steps,
-    lr: Bounds,
+    factory: FactoryArgument,
+    steps: StepsOption,
+    lr: LrOption,
     cost: Annotated[
         float | None,
         typer.Option(help="Steps of all forks together, in runs.", show_default="2.3; greedy: 5, one run per fork"),
     ] = None,
-    preset: Annotated[Preset, typer.Option(help="greedy is Algorithm 1 of the paper.")] = Preset.horizon,
-    mode: Better = Mode.min,
-    seed: Seed = 0,
-    study: StudyFolder = None,
-    runner: OnWhat = Where.local,
-    forks: Forks = None,
-    cpus: Cpus = None,
-    gpus: Gpus = None,
-    address: Address = None,
-    storage: Storage = None,
-    quiet: Quiet = False,
-    json: Json = False,
+    preset: Annotated[PresetName, typer.Option(help="greedy is Algorithm 1 of the paper.")] = PresetName.horizon,
+    mode: ModeOption = ModeName.min,
+    seed: SeedOption = 0,
+    study: StudyOption = None,
+    runner: RunnerOption = RunnerName.local,
+    forks: ForksOption = None,
+    cpus: CpusOption = None,
+    gpus: GpusOption = None,
+    address: AddressOption = None,
+    storage: StorageOption = None,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Tune the learning rate of a training by forking it as it runs. The same command continues a study."""
     folder = study or Path("runs") / factory.replace(":", "-")
-    with readable():
+    with report_errors():
         from paceline.factory import load_factory
         from paceline.strategy import Goal
         from paceline.traces import LearningRateRange, Objective
@@ -74,7 +74,7 @@ def tune(
 
         from paceline.runner import with_settings
 
-        doing = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
+        make_runner = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
 
         from paceline.views.format import format_cost, format_progress
         from paceline.views.study_json import study_json
@@ -82,16 +82,16 @@ def tune(
 
         console = make_console()
         if not quiet and not json:
-            before = done(folder)
-            so_far = f"; {format_progress(before)} were done before" if before.forks else ""
-            if not before.forks or (before.total_steps, before.steps) == (total, steps):  # else it is refused below
-                console.print(f"{folder}: {format_cost(total, steps)}{so_far}", soft_wrap=True)
-        seconds = _run(make_training, goal, strategy, folder, doing, None if quiet or json else console)
-        found = done(folder)
+            before = journal_view(folder)
+            progress = f"; {format_progress(before)} were done before" if before.forks else ""
+            if not before.forks or (before.total_steps, before.steps) == (total, steps):  # others are refused below
+                console.print(f"{folder}: {format_cost(total, steps)}{progress}", soft_wrap=True)
+        seconds = _run(make_training, goal, strategy, folder, make_runner, None if quiet or json else console)
+        view = journal_view(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **study_json(found), "seconds": seconds}))
+            typer.echo(json_module.dumps({"study": str(folder), **study_json(view), "seconds": seconds}))
         else:
-            console.print(*describe_result(found, folder), sep="\n", soft_wrap=True)
+            console.print(*describe_result(view, folder), sep="\n", soft_wrap=True)
 
 
 def _run(
@@ -102,7 +102,11 @@ def _run(
     runner: "str | Callable[[Factories], Runner]",
     console: "Console | None",
 ) -> dict[str, float]:
-    """Tune, shown on a console or not at all; Ctrl-C says how to go on. Seconds by what they were spent on."""
+    """Tune, with progress on a console if there is one. Ctrl-C prints how to continue.
+
+    Returns:
+        Seconds by what they were spent on.
+    """
     from paceline.study import read_journal
     from paceline.tuner import tune as run
     from paceline.views.live import progress_display
@@ -124,14 +128,14 @@ def _run(
     except OtherSettingsError as error:
         raise _with_settings(error, folder) from error
     except KeyboardInterrupt:
-        say_how_to_continue(folder)
+        print_how_to_continue(folder)
         raise typer.Exit(130) from None
 
 
-def _strategy(preset: Preset, cost: float | None) -> "Strategy":
+def _strategy(preset: PresetName, cost: float | None) -> "Strategy":
     from paceline.strategy import Dynamic, default_strategy
 
-    if preset is Preset.horizon:
+    if preset is PresetName.horizon:
         return default_strategy(2.3 if cost is None else cost)
     forks = 5 if cost is None else int(cost)
     if forks < 1:
@@ -143,8 +147,10 @@ def _with_settings(error: OtherSettingsError, folder: Path) -> InputError:
     """The error, with the settings that the study was made with."""
     from paceline.study import Study
 
-    s = Study.open(folder).settings
-    low, high = s["lr"]
-    asked = f"--steps {s['steps']} --lr {low:g} {high:g} --mode {s['mode']} --seed {s['seed']}"
-    cost = s["total_steps"] / s["steps"]
-    return InputError(f"{error}. It was made with {asked} and takes {cost:.3g} runs' worth of steps (--cost, --preset)")
+    study = Study.open(folder).settings
+    low, high = study["lr"]
+    settings = f"--steps {study['steps']} --lr {low:g} {high:g} --mode {study['mode']} --seed {study['seed']}"
+    cost = study["total_steps"] / study["steps"]
+    return InputError(
+        f"{error}. It was made with {settings} and takes {cost:.3g} runs' worth of steps (--cost, --preset)"
+    )

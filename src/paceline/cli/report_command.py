@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from paceline.cli.app import app, readable, say
-from paceline.cli.reading import happened
+from paceline.cli.application import app, print_line, report_errors
+from paceline.cli.study_loading import load_events
 
 
 @app.command()
@@ -14,14 +14,14 @@ def report(
     studies: Annotated[list[Path], typer.Argument(metavar="STUDY...", help="Folders of studies.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write.")] = Path("report.html"),
 ) -> None:
-    """Write a report of one study or several: settings, results, figures and every decision in words, in one file.
+    """Write a report of one study or several: settings, results, figures and reasons of all decisions, in one file.
 
-    It needs no network and nothing beside it, and studies that are still running can be reported too.
+    The file needs no network and no other files. Studies may still be running.
     """
-    with readable():
+    with report_errors():
         from paceline.views import html_report
 
-        page = html_report({str(study): happened(study) for study in studies})
+        page = html_report({str(study): load_events(study) for study in studies})
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(page, encoding="utf-8")
-        say(f"wrote {output}: open it in a browser")
+        print_line(f"wrote {output}: open it in a browser")

@@ -1,4 +1,4 @@
-"""`--lr LOW HIGH`, looked at before the parser does, which says no more of one number than that two are required."""
+"""The option `--lr LOW HIGH`. It is checked before the parser runs, to name the two rates that it needs."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -6,16 +6,16 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from paceline.cli.app import readable
+from paceline.cli.application import report_errors
 from paceline.errors import InputError
 
 
-class WithBounds(TyperCommand):
+class CommandWithLr(TyperCommand):
     """A command with `--lr`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the bounds, then parse."""
-        with readable():
+        with report_errors():
             _check_bounds(args)
         return super().parse_args(ctx, args)
 
