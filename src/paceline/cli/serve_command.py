@@ -31,5 +31,5 @@ def serve(
             raise InputError(f"serve needs {', '.join(missing)}, not installed here: pip install 'paceline[web]'")
         from paceline.views import serve_studies
 
-        serve_studies(studies, host=host, port=port, token=token, say=print_line)
+        serve_studies(studies, host=host, port=port, token=token, write=print_line)
         raise KeyboardInterrupt  # the server ends at Ctrl-C only, whether or not it passes that on

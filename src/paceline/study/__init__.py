@@ -3,7 +3,7 @@
 from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
 from paceline.study.checkpoints import Checkpoints
 from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Finished, Interval, Report, Values
-from paceline.study.folders import studies_below
+from paceline.study.folders import changed_at, search_studies, studies_below
 from paceline.study.fork_traces import ForkTraces, column
 from paceline.study.journal import Journal, read_journal, read_line
 from paceline.study.known_runs import digest_of_runs, load_known_runs, save_known_runs, with_parents
@@ -40,6 +40,7 @@ __all__ = [
     "as_reason",
     "because",
     "best_in",
+    "changed_at",
     "column",
     "describe",
     "describe_all",
@@ -52,6 +53,7 @@ __all__ = [
     "read_line",
     "read_settings",
     "save_known_runs",
+    "search_studies",
     "studies_below",
     "with_parents",
     "write_settings",

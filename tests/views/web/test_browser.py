@@ -70,7 +70,7 @@ def arrived(page: Any, events: int) -> None:
 
 def chosen(page: Any, at: int, *, focused: bool = False) -> None:
     """Wait until a decision is chosen."""
-    page.wait_for_selector(f"#told > div[aria-selected=true][data-at='{at}']{':focus' * focused}")
+    page.wait_for_selector(f"#decision-list > div[aria-selected=true][data-at='{at}']{':focus' * focused}")
 
 
 PLOTTED = """() => document.querySelector('#traces .plot')._fullData
@@ -84,7 +84,7 @@ def test_a_study_at_both_widths(
     folder = write(tmp_path / "first")
     page = filled(opened(f"{serve(tmp_path)}/study/first", width=width, dark=width == 390))
     assert page.inner_text("h1") == "first"
-    assert page.inner_text("#standing").startswith("Fork 2 ended best: 0.5 with raw weights")
+    assert page.inner_text("#status").startswith("Fork 2 ended best: 0.5 with raw weights")
     plotted = {(x, round(y, 9)) for x, y in page.evaluate(PLOTTED)}
     followed = StudyReader(folder)
     followed.refresh()
@@ -93,8 +93,8 @@ def test_a_study_at_both_widths(
         assert {(float(x), round(y, 9)) for x, y in zip(fork.steps, fork.values[view.weights], strict=True)} <= plotted
     rows = [row.split("\t") for row in page.inner_text("#forks tbody").splitlines()]
     assert [(row[0], row[1]) for row in rows] == [("2", "won"), ("1", "dropped"), ("0", "ended")]
-    assert page.locator("#told > div").count() == 3
-    assert "the result was 0.45, outside the band" in page.inner_text("#told")
+    assert page.locator("#decision-list > div").count() == 3
+    assert "the result was 0.45, outside the band" in page.inner_text("#decision-list")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator("#traces .plot").bounding_box()["width"] <= width
     with page.expect_download() as kept:
@@ -107,9 +107,9 @@ def test_news_arrive_while_the_page_is_open(
 ) -> None:
     folder = write(tmp_path / "first", EVENTS[:6])
     page = filled(opened(f"{serve(tmp_path)}/study/first"))
-    assert page.locator("#told > div").count() == 1
+    assert page.locator("#decision-list > div").count() == 1
     append(folder, EVENTS[6:11])
-    page.wait_for_selector("#told > div:nth-child(2)")
+    page.wait_for_selector("#decision-list > div:nth-child(2)")
     page.wait_for_selector("#forks tbody tr:nth-child(3)")
     append(folder, EVENTS[11:])
     page.wait_for_selector("#state.finished")
@@ -147,7 +147,7 @@ def test_by_keyboard(tmp_path: Path, serve: Callable[..., str], opened: Callable
         if wanted <= reached:
             break
     assert wanted <= reached
-    page.focus("#told > div[aria-selected=true]")
+    page.focus("#decision-list > div[aria-selected=true]")
     chosen(page, 2)
     page.keyboard.press("ArrowDown")
     chosen(page, 1, focused=True)
@@ -217,7 +217,7 @@ def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str],
     page.click(".studies a")
     filled(page)
     assert page.inner_text("h1") == "<img src=x onerror=alert(1)>"
-    assert MARKUP in page.inner_text("#told")
+    assert MARKUP in page.inner_text("#decision-list")
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("document.body.dataset.hacked") is None
 
@@ -246,13 +246,13 @@ def test_a_study_that_is_damaged_or_has_not_begun_says_so(
     folder = write(tmp_path / "first", [])
     page = opened(f"{serve(tmp_path)}/study/first")
     page.wait_for_selector("#state.empty")
-    assert page.inner_text("#standing") == "Nothing has happened yet."
+    assert page.inner_text("#status") == "Nothing has happened yet."
     append(folder, [*EVENTS[:2], Interval(0, None, 0, 20, OTHER, 1)])
     filled(page)
     with (folder / "journal.jsonl").open("ab") as file:
         file.write(b"nonsense\n")
     page.wait_for_selector("#state.damaged")
-    assert "no event" in page.inner_text("#standing")
+    assert "no event" in page.inner_text("#status")
 
 
 def test_with_a_token_from_another_address(
@@ -260,7 +260,7 @@ def test_with_a_token_from_another_address(
 ) -> None:
     write(tmp_path / "first")
     token = "a-token-of-some-length"
-    page = opened(f"{serve(tmp_path, local=False, token=token)}/study/first?token={token}")
+    page = opened(f"{serve(tmp_path, host='0.0.0.0', token=token)}/study/first?token={token}")
     page.wait_for_url("**/study/first")
     filled(page)
     assert page.inner_text("h1") == "first"

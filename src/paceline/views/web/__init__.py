@@ -1,6 +1,7 @@
 """A page that follows studies as they run: `paceline serve`.
 
-One way through: lines of a growing journal (following), where what stands in it (index), the part of it that a page
-shows (followed), which studies there are (shelf), who may look (security), what goes to the browser (answers, app).
-Studies are only ever read, without their lock.
+From a journal to the browser: the lines of a growing file (journal_tail, journal_lines), a study and its views
+(study_reader, selection), all studies by name (catalogue), new revisions for open pages (watcher), the data of the
+pages (page_data, cache), who may look (security), the routes (app) and the process (serving). Studies are only read,
+without their lock.
 """

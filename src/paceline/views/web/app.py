@@ -1,30 +1,30 @@
-"""The routes: two pages, what they are filled with, and a stream per study that says when there is more."""
+"""The routes: two pages, the data that fills them, and a stream per page that announces new revisions."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
-from functools import partial
 from html import escape
 from typing import Any
 
-import anyio
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from paceline.errors import PacelineError
 from paceline.views.export import as_csv, as_python
+from paceline.views.web.cache import AnswerCache
 from paceline.views.web.catalogue import Catalogue
-from paceline.views.web.files import own, plotly
-from paceline.views.web.page_data import decisions_page, forks_page, offered, summary, thinned
-from paceline.views.web.security import Guard
+from paceline.views.web.files import own_file, plotly_script
+from paceline.views.web.page_data import best_schedule, decisions_page, forks_page, summary, thin_view
+from paceline.views.web.security import Guard, SecurityHeaders, is_loopback, names_of_this_machine
 from paceline.views.web.study_reader import StudyReader
+from paceline.views.web.watcher import Watcher, list_revision
 
-PAUSE, HEARTBEAT = 0.25, 10.0  # seconds between two looks at a file's size, and between two signs of life
-MOST_COMPARED = 12  # studies in the figure of costs
+MAX_COMPARED = 12  # studies in the figure of costs
 UNREADABLE = (PacelineError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
 FORMATS = {"json": "application/json", "csv": "text/csv", "py": "text/x-python"}
 STATIC = {
@@ -38,28 +38,29 @@ STATIC = {
 
 
 class Pages:
-    """Answers to requests.
+    """Answers requests. Data of a study are made once for each of its revisions.
 
     Args:
-        shelf: the studies.
+        catalogue: the studies.
         ended: whether the server is to stop, so that streams end.
-        local: whether only this machine looks: plotly's script is then not worth compressing.
+        compress: whether to compress plotly's script, which is worth it over a network only.
     """
 
-    def __init__(self, shelf: Catalogue, *, ended: Callable[[], bool], local: bool) -> None:
-        self._shelf, self._ended, self._local = shelf, ended, local
+    def __init__(self, catalogue: Catalogue, *, ended: Callable[[], bool], compress: bool) -> None:
+        self._catalogue, self._compress = catalogue, compress
+        self._watcher, self._cache = Watcher(catalogue, ended=ended), AnswerCache()
 
     def routes(self) -> list[Route]:
-        """Where each is found."""
+        """Paths and what answers them."""
         return [
             Route("/", self.list),
             Route("/study/{name:path}", self.study),
             Route("/static/plotly.js", self.plotly),
             Route("/static/{file}", self.static),
             Route("/studies.json", self.studies),
-            Route("/summary/{name:path}", self._of_study(lambda study, request: summary(study))),
-            Route("/forks/{name:path}", self._of_study(lambda study, request: forks_page(study, _before(request)))),
-            Route("/decisions/{name:path}", self._of_study(lambda s, request: decisions_page(s, _before(request)))),
+            Route("/summary/{name:path}", self._of_study(_summary)),
+            Route("/forks/{name:path}", self._of_study(_forks)),
+            Route("/decisions/{name:path}", self._of_study(_decisions)),
             Route("/figure/{kind}/{name:path}", self._of_study(_figure)),
             Route("/costs.json", self.costs),
             Route("/schedule/{format}/{name:path}", self.schedule),
@@ -69,64 +70,62 @@ class Pages:
 
     async def list(self, request: Request) -> Response:
         """The page with all studies."""
-        return HTMLResponse(own("list.html"))
+        return HTMLResponse(own_file("list.html"))
 
     async def study(self, request: Request) -> Response:
-        """The page of one study: filled in by its script, so that it shows before a long journal is read."""
+        """The page of one study. Its script fills it in, so that it shows before a long journal is read."""
         name = request.path_params["name"]
-        if name not in await run_sync(self._shelf.names):
+        if name not in await run_sync(self._catalogue.studies):
             return _missing(name)
-        return HTMLResponse(own("study.html").replace("{{name}}", escape(name, quote=True)))
+        return HTMLResponse(own_file("study.html").replace("{{name}}", escape(name, quote=True)))
 
     async def static(self, request: Request) -> Response:
         """Our own scripts and styles."""
         file = request.path_params["file"]
         if file not in STATIC:
             return PlainTextResponse("no such file\n", 404)
-        return Response(own(file), media_type=STATIC[file], headers={"Cache-Control": "no-cache"})
+        return Response(own_file(file), media_type=STATIC[file], headers={"Cache-Control": "no-cache"})
 
     async def plotly(self, request: Request) -> Response:
-        """Plotly's script, out of the installed package."""
-        encoding = "identity" if self._local else "gzip"
-        body, tag = await run_sync(plotly, encoding)
+        """Plotly's script, from the installed package."""
+        encoding = "gzip" if self._compress else "identity"
+        body, tag = await run_sync(plotly_script, encoding)
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"ETag": tag})
         headers = {"ETag": tag, "Cache-Control": "private, max-age=86400", "Content-Encoding": encoding}
         return Response(body, media_type="text/javascript", headers=headers)
 
     async def studies(self, request: Request) -> Response:
-        """The names of the studies, the latest first."""
-        revision = await run_sync(self._all_revisions)
-        names = [*await run_sync(self._shelf.names)]
-        return JSONResponse({"names": names, "compared": MOST_COMPARED, "revision": revision})
+        """The studies, the one written last first, each with a version that changes with its journal."""
+
+        def answer() -> dict[str, Any]:
+            revision = list_revision(self._catalogue, look=True)
+            versions = {name: study.version for name, study in self._catalogue.studies().items()}
+            return {"names": [*versions], "versions": versions, "compared": MAX_COMPARED, "revision": revision}
+
+        return JSONResponse(await run_sync(answer))
 
     async def costs(self, request: Request) -> Response:
-        """Cost against value of the studies written last."""
+        """Cost and value of the studies written last, as a figure."""
 
-        def drawn() -> str:
-            from paceline.views.figures import costs, recolour
+        def answer() -> bytes:
+            studies = {name: self._catalogue.get(name) for name in [*self._catalogue.studies()][:MAX_COMPARED]}
+            readers = {name: study for name, study in studies.items() if study is not None and study.state.count}
+            revisions = tuple((name, study.revision) for name, study in readers.items())
+            key = "costs", _is_dark(request)
+            return self._cache.get(key, revisions, lambda: _cost_figure(readers, request))
 
-            views = dict[str, Any]()
-            for name in [*self._shelf.names()][:MOST_COMPARED]:
-                try:
-                    study = self._shelf.get(name)
-                    if study is not None and study.state.count:
-                        views[name] = study.view()
-                except UNREADABLE:
-                    continue  # its own page says what is wrong
-            return _json(recolour(costs(views), dark=_dark(request))) if views else "null"
-
-        return await _answer(drawn)
+        return await _answer(answer)
 
     async def schedule(self, request: Request) -> Response:
-        """The schedule that a study offers, to keep."""
+        """The best schedule of a study, as a file."""
         kind, name = request.path_params["format"], request.path_params["name"]
-        study = await run_sync(self._shelf.get, name)
+        study = await run_sync(self._catalogue.get, name)
         if study is None or kind not in FORMATS:
             return _missing(name)
         try:
             view = await run_sync(study.view)
-            schedule, origin = offered(view, name, request.query_params.get("task", ""))
+            schedule, origin = best_schedule(view, name, request.query_params.get("task", ""))
             text = {
                 "json": lambda: json.dumps(schedule.to_json(), indent=1) + "\n",
                 "csv": lambda: as_csv(schedule),
@@ -139,95 +138,123 @@ class Pages:
         return Response(text, media_type=FORMATS[kind], headers=headers)
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events: the revision of a study whenever its journal has grown, or of all of them."""
+        """Server-sent events: the revision of a study whenever its journal has grown, or of the list."""
         name = request.path_params.get("name")
         known = request.headers.get("last-event-id", request.query_params.get("since", ""))
-        if name is None:
-            return _stream(self.messages(self._all_revisions, known))
-        study = await run_sync(self._shelf.get, name)
-        return _missing(name) if study is None else _stream(self.messages(partial(_revision, study), known))
+        study = None if name is None else await run_sync(self._catalogue.get, name)
+        if name is not None and study is None:
+            return _missing(name)
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(self.messages(study, known), media_type="text/event-stream", headers=headers)
 
-    async def messages(self, revision: Callable[[], str], known: str) -> AsyncGenerator[str]:
-        """One message whenever the revision is not the one known; a comment now and then keeps the line open."""
+    async def messages(self, study: StudyReader | None, known: str) -> AsyncGenerator[str]:
+        """A message for each revision that is not known, and a comment now and then to keep the connection open."""
         yield "retry: 1000\n\n"
-        sent, quiet = known, 0.0
-        while not self._ended():
-            now = await run_sync(revision)
-            if now != sent:
-                yield f"event: grown\nid: {now}\ndata: {json.dumps({'revision': now})}\n\n"
-                sent, quiet = now, 0.0
-            elif quiet >= HEARTBEAT:
+        async for revision in self._watcher.revisions(study, known):
+            if revision is None:
                 yield ": still here\n\n"
-                quiet = 0.0
-            await anyio.sleep(PAUSE)
-            quiet += PAUSE
+            else:
+                yield f"event: grown\nid: {revision}\ndata: {json.dumps({'revision': revision})}\n\n"
 
-    def _all_revisions(self) -> str:
-        """Grows with the journals, which are only looked at, not read."""
-        sizes = [s.path.stat().st_size if s.path.exists() else 0 for s in self._shelf.names().values()]
-        return f"{len(sizes)}.{sum(sizes)}"
+    def _of_study(self, make: Callable[[StudyReader, Request], bytes]) -> Callable[[Request], Any]:
+        """An endpoint that answers with data of a study, made once for each revision."""
 
-    def _of_study(self, make: Callable[[StudyReader, Request], Any]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            study = await run_sync(self._shelf.get, request.path_params["name"])
+            name = request.path_params["name"]
+            study = await run_sync(self._catalogue.get, name)
             if study is None:
-                return _missing(request.path_params["name"])
-            revision = study.revision
-            answer = await _answer(lambda: make(study, request))
-            answer.headers["Paceline-Revision"] = revision  # the answer holds it, and perhaps more
-            return answer
+                return _missing(name)
+            revision, version = study.revision, study.version
+            key = study.folder, request.url.path, request.url.query
+            response = await _answer(lambda: self._cache.get(key, (revision, version), lambda: make(study, request)))
+            response.headers["Paceline-Revision"] = revision  # the answer holds it, and perhaps more
+            return response
 
         return endpoint
 
 
 def make_app(
-    shelf: Catalogue,
+    catalogue: Catalogue,
     *,
-    local: bool = True,
+    host: str = "127.0.0.1",
     token: str | None = None,
     cookie: str = "paceline",
     ended: Callable[[], bool] = lambda: False,
 ) -> Starlette:
-    """The application: pages behind a guard."""
-    guard = Middleware(Guard, local=local, token=token, cookie=cookie)
-    zipped = Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=3)
-    return Starlette(routes=Pages(shelf, ended=ended, local=local).routes(), middleware=[guard, zipped])
+    """The application.
+
+    Args:
+        catalogue: the studies.
+        host: the address that is listened on. If others cannot reach it, requests must name this machine as their host.
+        token: what a browser must know; None asks for nothing.
+        cookie: the name of the cookie that keeps the token.
+        ended: whether the server is to stop.
+    """
+    local = is_loopback(host)
+    middleware = [Middleware(SecurityHeaders)]
+    if local:
+        hosts = names_of_this_machine(host)
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
+    middleware += [
+        Middleware(Guard, token=token, cookie=cookie),
+        Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=3),
+    ]
+    return Starlette(routes=Pages(catalogue, ended=ended, compress=not local).routes(), middleware=middleware)
 
 
-def _figure(study: StudyReader, request: Request) -> str:
-    from paceline.views.figures import FIGURES, recolour
+def _summary(study: StudyReader, request: Request) -> bytes:
+    return _json(summary(study))
+
+
+def _forks(study: StudyReader, request: Request) -> bytes:
+    return _json(forks_page(study, _before(request)))
+
+
+def _decisions(study: StudyReader, request: Request) -> bytes:
+    return _json(decisions_page(study, _before(request)))
+
+
+def _figure(study: StudyReader, request: Request) -> bytes:
+    from paceline.views.figures import FIGURES
 
     kind, decision = request.path_params["kind"], request.query_params.get("decision")
     if kind not in FIGURES:
         raise LookupError(f"unknown figure {kind!r}: expected one of {', '.join(FIGURES)}")
     if study.problem or not study.state.count:
-        return "null"  # its summary says what is wrong
+        return b"null"  # its summary says what is wrong
     view = study.view(decision=None if decision is None else int(decision))
-    figure = FIGURES[kind](thinned(view) if kind == "traces" else view)
-    return "null" if figure is None else _json(recolour(figure, dark=_dark(request)))
+    return _figure_json(FIGURES[kind](thin_view(view) if kind == "traces" else view), request)
 
 
-def _json(figure: Any) -> str:
-    return str(figure.to_json())
+def _cost_figure(studies: dict[str, StudyReader], request: Request) -> bytes:
+    from paceline.views.figures import costs
+
+    views = dict[str, Any]()
+    for name, study in studies.items():
+        try:
+            views[name] = study.view()
+        except UNREADABLE:
+            continue  # its own page says what is wrong
+    return _figure_json(costs(views) if views else None, request)
 
 
-def _revision(study: StudyReader) -> str:
-    if study.grown():
-        study.refresh()
-    return study.revision
+def _json(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-async def _answer(make: Callable[[], Any]) -> Response:
-    """What `make` says, as JSON; a study that cannot be read says why."""
+def _figure_json(figure: Any, request: Request) -> bytes:
+    """A figure in the colours that were asked for; null if there is nothing to draw."""
+    from paceline.views.figures import recolour
+
+    return b"null" if figure is None else str(recolour(figure, dark=_is_dark(request)).to_json()).encode()
+
+
+async def _answer(make: Callable[[], bytes]) -> Response:
+    """JSON that is made in a thread; a study that cannot be read gives the reason."""
     try:
-        made = await run_sync(make)
+        return Response(await run_sync(make), media_type="application/json")
     except UNREADABLE as error:
         return JSONResponse({"error": str(error)}, 422)
-    return Response(made, media_type="application/json") if isinstance(made, str) else JSONResponse(made)
-
-
-def _stream(messages: AsyncGenerator[str]) -> Response:
-    return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def _missing(name: str) -> Response:
@@ -239,5 +266,5 @@ def _before(request: Request) -> int | None:
     return None if given is None else int(given)
 
 
-def _dark(request: Request) -> bool:
+def _is_dark(request: Request) -> bool:
     return request.query_params.get("dark") == "1"

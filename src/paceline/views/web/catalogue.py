@@ -1,18 +1,21 @@
-"""The studies that are served: those in the folders that were given, by names that cannot mean anything else."""
+"""The studies that are served, by name: those in the folders that were given."""
 
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import InputError
-from paceline.study import studies_below
+from paceline.study import changed_at, search_studies
 from paceline.views.web.study_reader import StudyReader
 
-MOST_HELD = 12_000  # events in memory, of all studies; those looked at longest ago are read again when wanted
+MAX_EVENTS = 12_000  # in memory, of all studies; those asked for longest ago are read again when wanted
+FOLDER_PAUSE = 2.0  # seconds between two looks at the folders
+SETTLED_AFTER = 2.0  # seconds: some disks round times to this, so a later change of a folder may not show
 
 
 class Catalogue:
-    """Studies by name. A name is looked up among those found, it is never made into a path.
+    """Studies by name. A name is looked up among the known ones and never made into a path.
 
     Args:
         folders: study folders, or folders with studies somewhere below them.
@@ -25,53 +28,73 @@ class Catalogue:
                     f"expected a study's folder, or one with studies in it, got {str(folder)!r}: no folder"
                 )
         self._given = [folder.resolve() for folder in folders]
-        self._studies = dict[Path, StudyReader]()
-        self._used = list[Path]()
+        self._readers = dict[Path, StudyReader]()
+        self._names = dict[str, StudyReader]()
+        self._searched = dict[Path, int | None]()  # every folder that a study may come in, and when it was changed
+        self._looked_at = -FOLDER_PAUSE
+        self._recent = list[Path]()
         self._lock = threading.Lock()
 
-    def names(self) -> dict[str, StudyReader]:
-        """The studies there are now, the one written last first."""
-        with self._lock:
-            found = dict[str, Path]()
-            for given in self._given:
-                for folder in studies_below(given):
-                    if folder in found.values():
-                        continue
-                    name = given.name if folder == given else folder.relative_to(given).as_posix()
-                    name = name if name not in found else f"{given.name}/{name}"
-                    found[_unused(name, found)] = folder
-            recent = sorted(found.items(), key=lambda item: -_written(item[1]))
-            return {name: self._studies.setdefault(folder, StudyReader(folder)) for name, folder in recent}
+    def studies(self) -> dict[str, StudyReader]:
+        """The studies, the one written last first. Folders are looked at once every two seconds at most."""
+        self.look(FOLDER_PAUSE)
+        return dict(sorted(self._names.items(), key=lambda item: -item[1].written))
 
     def get(self, name: str) -> StudyReader | None:
-        """The study of this name, read up to now; None where there is none."""
-        study = self.names().get(name)
+        """The study of this name, read up to now; None if there is none. No folder is touched for a known name."""
+        if name not in self._names:
+            self.look(FOLDER_PAUSE)
+        study = self._names.get(name)
         if study is not None:
             study.refresh()
             self._make_room(study)
         return study
 
+    def look(self, max_age: float = 0.0) -> None:
+        """Find the studies again if a folder has changed since the last look, which is older than `max_age` seconds."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked_at < max_age:
+                return
+            self._looked_at = now
+            if not self._searched or any(changed_at(folder) != time_ for folder, time_ in self._searched.items()):
+                self._search()
+
+    def _search(self) -> None:
+        """Search the folders. One that was changed a moment ago is searched again at the next look."""
+        names, searched = dict[str, Path](), dict[Path, int | None]()
+        for given in self._given:
+            studies, folders = search_studies(given)
+            searched |= folders
+            for folder in studies:
+                if folder in names.values():
+                    continue
+                name = given.name if folder == given else folder.relative_to(given).as_posix()
+                name = name if name not in names else f"{given.name}/{name}"
+                names[_unused_name(name, names)] = folder
+        settled = time.time_ns() - int(SETTLED_AFTER * 1e9)
+        self._searched = {f: at if at is None or at < settled else -1 for f, at in searched.items()}
+        self._names = {name: self._reader(folder) for name, folder in names.items()}
+
+    def _reader(self, folder: Path) -> StudyReader:
+        if folder not in self._readers:
+            self._readers[folder] = StudyReader(folder)
+            self._readers[folder].has_changed()
+        return self._readers[folder]
+
     def _make_room(self, wanted: StudyReader) -> None:
         with self._lock:
-            self._used = [*(path for path in self._used if path != wanted.folder), wanted.folder]
-            held = sum(self._studies[path].held for path in self._used)
-            for path in self._used[:-1]:
-                if held <= MOST_HELD:
+            self._recent = [*(path for path in self._recent if path != wanted.folder), wanted.folder]
+            events = sum(self._readers[path].events_in_memory for path in self._recent)
+            for path in self._recent[:-1]:
+                if events <= MAX_EVENTS:
                     break
-                held -= self._studies[path].held
-                self._studies[path].release()
+                events -= self._readers[path].events_in_memory
+                self._readers[path].release()
 
 
-def _written(folder: Path) -> float:
-    try:
-        return (folder / "journal.jsonl").stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _unused(name: str, taken: "dict[str, Path]") -> str:
-    count = 2
-    free = name
-    while free in taken:
-        free, count = f"{name}-{count}", count + 1
-    return free
+def _unused_name(name: str, taken: "dict[str, Path]") -> str:
+    unused, count = name, 2
+    while unused in taken:
+        unused, count = f"{name}-{count}", count + 1
+    return unused

@@ -1,4 +1,4 @@
-"""Files of the page: our own, and plotly's script out of the installed package."""
+"""Files of the page: our own, and plotly's script from the installed package."""
 
 import gzip
 from functools import cache
@@ -7,14 +7,14 @@ from importlib.resources import files
 
 
 @cache
-def own(name: str) -> str:
+def own_file(name: str) -> str:
     """One of our own files; the report has the same controls."""
     views = files("paceline.views")
     return (views / "page" / name if name == "controls.js" else views / "web" / "static" / name).read_text()
 
 
 @cache
-def plotly(encoding: str) -> tuple[bytes, str]:
+def plotly_script(encoding: str) -> tuple[bytes, str]:
     """Plotly's script, compressed once or as it is, and a tag that changes with its version."""
     script = (files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return gzip.compress(script, 3, mtime=0) if encoding == "gzip" else script, f'"plotly-{version("plotly")}"'

@@ -1,10 +1,11 @@
-"""The lines of a journal that grows, each read once and only when it is whole; never locked, never written.
+"""The lines of a growing journal. Each is read once, when it is whole. The file is never locked or written.
 
-A journal of 100,000 events is hundreds of megabytes, nearly all of it in schedules, observations and grids. What is
-needed to find one's way stands at the front of each line, so that is all that is looked at until a line is shown.
+A journal of 100,000 events is hundreds of megabytes, nearly all of it schedules, observations and grids. `StudyState`
+needs the front of each line only, so the rest is not parsed until a page shows the event.
 """
 
 import json
+import os
 import re
 from collections.abc import Generator
 from pathlib import Path
@@ -21,7 +22,7 @@ _HEAD = re.compile(
 )
 
 
-class Tail:
+class JournalTail:
     """A file that others append to.
 
     Args:
@@ -32,32 +33,20 @@ class Tail:
         self.path, self.offset = path, 0
         self._inode: int | None = None
 
-    def grown(self) -> bool:
-        """Whether there are bytes that were not read; also where the file was replaced."""
-        try:
-            size = self.path.stat().st_size
-        except OSError:
-            return self.offset > 0
-        return size != self.offset or self.replaced()
-
-    def replaced(self) -> bool:
-        """Whether this is not the file that was read: it is gone, another one, or shorter than what was read."""
+    def is_replaced(self, status: os.stat_result | None) -> bool:
+        """Whether the file with this status, or None if there is no file, is not the one that was read so far."""
         if self._inode is None:
             return False
-        try:
-            found = self.path.stat()
-        except OSError:
-            return True
-        return found.st_ino != self._inode or found.st_size < self.offset
+        return status is None or status.st_ino != self._inode or status.st_size < self.offset
 
     def lines(self) -> Generator[tuple[int, bytes]]:
-        """Whole lines that were not read before, each with its offset; a torn last one is left for later."""
+        """Whole lines that were not read before, each with its offset. A torn last line is left for later."""
         try:
             file = self.path.open("rb", buffering=0)
         except FileNotFoundError:
             return
         with file:
-            self._inode = self.path.stat().st_ino
+            self._inode = os.fstat(file.fileno()).st_ino
             file.seek(self.offset)
             parts = list[bytes]()  # of a line that is longer than a chunk
             while chunk := file.read(CHUNK):
@@ -72,7 +61,7 @@ class Tail:
 
 
 def read_head(line: bytes) -> tuple[int, Head]:
-    """The number of a line and the head of its event, from the front of the line, or parsed if that looks odd."""
+    """The number of a line and the head of its event: from its front, or from all of it if the front looks odd."""
     front = _HEAD.match(line)
     if front is not None and (kind := front[2].decode()) in KINDS:
         number, _, *rest = front.groups()

@@ -1,8 +1,9 @@
 """Who may look, and what a page may do.
 
-On this machine alone, requests must name it as the host they want: a page elsewhere whose name was pointed at
-127.0.0.1 is turned away. On any other address a token is needed: once in the URL, from then on in a cookie. Every
-answer forbids the browser to load, run or send anything beyond this server. Text of a journal is data wherever it goes.
+If only this machine can reach the server, requests must name it as their host (Starlette's `TrustedHostMiddleware`):
+another site whose name was pointed at 127.0.0.1 is refused. On any other address a token is needed, once in the URL and
+from then on in a cookie. Every answer forbids the browser to load, run or send anything beyond this server. Text of a
+journal is never HTML.
 """
 
 import hmac
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.errors import InputError
 
-LEAST_TOKEN = 16  # characters
+MIN_TOKEN = 16  # characters
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -40,34 +41,38 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def names_of_this_machine(host: str) -> list[str]:
+    """The hosts that a request may name on a server that listens on `host`.
+
+    Releases of Starlette before August 2026 refuse every IPv6 address.
+    """
+    names = ["localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host]
+    return list(dict.fromkeys(names))
+
+
 def token_for(host: str, token: str | None) -> str | None:
-    """The token that is asked for: the one given, or a new one where the address is open to others."""
-    if token is not None and len(token) < LEAST_TOKEN:
+    """The token that is asked for: the one given, or a new one if others can reach the address."""
+    if token is not None and len(token) < MIN_TOKEN:
         raise InputError(
-            f"expected a token of at least {LEAST_TOKEN} characters, got {len(token)}: leave it out and one is made"
+            f"expected a token of at least {MIN_TOKEN} characters, got {len(token)}: leave it out and one is made"
         )
     return token if token is not None or is_loopback(host) else secrets.token_urlsafe(24)
 
 
-class Guard:
-    """Asks every request for its host or its token, and adds the headers above to every answer.
+class SecurityHeaders:
+    """Adds the headers above to every answer.
 
     Args:
-        app: what it guards.
-        local: whether only this machine is served, so that the host must be it.
-        token: what must be known; None asks for nothing.
-        cookie: the name of the cookie that keeps the token.
+        app: the application that answers.
     """
 
-    def __init__(self, app: ASGIApp, *, local: bool, token: str | None, cookie: str = "paceline") -> None:
-        self._app, self._local, self._token, self._cookie = app, local, token, cookie
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, pass on or refuse."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+        """Pass the request on."""
 
-        async def send_guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -75,13 +80,28 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._admit(scope)(scope, receive, send_guarded)
-        return None
+        await self._app(scope, receive, send_with_headers)
 
-    def _admit(self, scope: Scope) -> ASGIApp:
+
+class Guard:
+    """Lets requests through that change nothing and know the token.
+
+    Args:
+        app: the application that it guards.
+        token: what must be known; None asks for nothing.
+        cookie: the name of the cookie that keeps the token.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str | None, cookie: str = "paceline") -> None:
+        self._app, self._token, self._cookie = app, token, cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, pass on or refuse."""
+        answer = self._answer_to(scope) if scope["type"] == "http" else self._app
+        await answer(scope, receive, send)
+
+    def _answer_to(self, scope: Scope) -> ASGIApp:
         headers = Headers(scope=scope)
-        if self._local and not is_loopback(_without_port(headers.get("host", ""))):
-            return PlainTextResponse("this server answers to 127.0.0.1 and localhost alone\n", 421)
         if scope["method"] not in ("GET", "HEAD"):
             return PlainTextResponse("nothing can be changed here\n", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
@@ -93,12 +113,12 @@ class Guard:
             return self._welcome(quote(scope["path"]) + (f"?{rest}" if rest else ""))
         if _equal(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""), self._token):
             return self._app
-        return PlainTextResponse("open the address with ?token=..., as `paceline serve` printed it\n", 401)
+        return PlainTextResponse("a token is needed: open the address that `paceline serve` printed\n", 401)
 
     def _welcome(self, target: str) -> HTMLResponse:
-        """Keep the token in a cookie and go where it was meant to.
+        """Keep the token in a cookie, and go on to the page.
 
-        A page that leads on, not a redirect: a browser that came from another site would not send the cookie along one.
+        This is a page and not a redirect: along a redirect, a browser that came from another site sends no cookie.
         """
         target = "/" + target.lstrip("/\\")  # never another host
         link = escape(target, quote=True)
@@ -109,10 +129,6 @@ class Guard:
         return response
 
 
-def _without_port(host: str) -> str:
-    return host[1 : host.index("]")] if host.startswith("[") and "]" in host else host.partition(":")[0]
-
-
 def _equal(one: str, other: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell how much of them is."""
+    """Whether two secrets are equal. The time that it takes does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())

@@ -1,4 +1,4 @@
-"""The server process: listens, says where, and ends cleanly with streams still open."""
+"""The server process: listens, prints its address, and ends cleanly while pages are open."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ import uvicorn
 from paceline.errors import InputError
 from paceline.views.web.app import make_app
 from paceline.views.web.catalogue import Catalogue
-from paceline.views.web.security import is_loopback, token_for
+from paceline.views.web.security import token_for
 
 NICE = 5  # below a training on the same cores
 READ_AHEAD = 4  # studies
@@ -24,43 +24,41 @@ def serve_studies(
     host: str = "127.0.0.1",
     port: int = 8787,
     token: str | None = None,
-    say: Callable[[str], None] = print,
+    write: Callable[[str], None] = print,
 ) -> None:
     """Serve studies until Ctrl-C.
 
     Args:
         folders: study folders, or folders with studies below them.
-        host: address to listen on; anything but this machine asks for a token.
+        host: address to listen on. If others can reach it, a token is asked for.
         port: 0 takes a free one.
-        token: what to ask for; one is made where it is needed and not given.
-        say: told the address to open.
+        token: the token; one is made if it is needed and not given.
+        write: prints the address to open.
     """
-    shelf, secret = Catalogue(folders), token_for(host, token)
-    listening = _bound(host, port)
+    catalogue, secret = Catalogue(folders), token_for(host, token)
+    listening = _listen(host, port)
     port = listening.getsockname()[1]
     server: uvicorn.Server
-    app = make_app(
-        shelf, local=is_loopback(host), token=secret, cookie=f"paceline-{port}", ended=lambda: server.should_exit
-    )
+    app = make_app(catalogue, host=host, token=secret, cookie=f"paceline-{port}", ended=lambda: server.should_exit)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, server_header=False))
-    os.nice(NICE)
-    threading.Thread(target=_read_ahead, args=(shelf,), daemon=True).start()
-    shown = f"[{host}]" if ":" in host else host
-    asked = "" if secret is None else f"?token={secret}"
-    count = len(shelf.names())
-    say(f"{count} stud{'y' if count == 1 else 'ies'} at http://{shown}:{port}/{asked}  (Ctrl-C ends it)")
+    if os.name == "posix":
+        os.nice(NICE)
+    threading.Thread(target=_read_ahead, args=(catalogue,), daemon=True).start()
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/" + (f"?token={secret}" if secret else "")
+    count = len(catalogue.studies())
+    write(f"{count} stud{'y' if count == 1 else 'ies'} at {address}  (Ctrl-C ends it)")
     with listening:
         server.run([listening])
 
 
-def _read_ahead(shelf: Catalogue) -> None:
-    """Read the studies written last, and what draws them, so that all is there when a page asks for it."""
+def _read_ahead(catalogue: Catalogue) -> None:
+    """Import plotly and read the studies written last, before a page asks for them."""
     import_module("plotly.graph_objects").Scatter()
-    for name in [*shelf.names()][:READ_AHEAD]:
-        shelf.get(name)
+    for name in [*catalogue.studies()][:READ_AHEAD]:
+        catalogue.get(name)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)

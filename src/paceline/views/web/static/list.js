@@ -1,12 +1,13 @@
-// The list of studies: names first, then what each has to say, then what they cost.
+// The list of studies: their names, then a summary of each, then the figure of costs.
 "use strict";
 
-const items = new Map();
-let known = "";
+const items = new Map(); // the entry of each study
+const summaries = new Map(); // version and summary of each study: asked for again only if its journal has changed
+let latest = "";
 
 function item(name) {
   if (items.has(name)) return items.get(name);
-  const made = element("li");
+  const entry = element("li");
   const title = element("div", undefined, "title");
   const link = element("a", name);
   link.href = `/study/${encoded(name)}`;
@@ -18,38 +19,44 @@ function item(name) {
   bar.setAttribute("aria-label", `Steps of ${name} done`);
   bar.append(element("div"));
   bar.hidden = true;
-  made.append(title, element("p"), element("p", undefined, "quiet"), bar);
-  items.set(name, made);
-  return made;
+  entry.append(title, element("p"), element("p", undefined, "quiet"), bar);
+  items.set(name, entry);
+  return entry;
 }
 
-async function fill(name) {
-  const made = item(name);
-  const [title, standing, words, bar] = made.children;
+async function summaryOf(name, version) {
+  if (summaries.get(name)?.version !== version) {
+    summaries.set(name, { version, summary: await answerOf(`/summary/${encoded(name)}`) });
+  }
+  return summaries.get(name).summary;
+}
+
+async function fill(name, version) {
+  const [title, status, settings, bar] = item(name).children;
   try {
-    const summary = await asked(`/summary/${encoded(name)}`);
+    const summary = await summaryOf(name, version);
     const state = title.querySelector(".state");
     state.hidden = false;
-    state.textContent = stateWords(summary);
+    state.textContent = stateText(summary);
     state.className = `state ${summary.state}`;
-    standing.textContent = summary.standing;
-    words.textContent = summary.asked ?? "";
+    status.textContent = summary.status;
+    settings.textContent = summary.settings ?? "";
     showBar(bar, summary.state === "running" ? summary : {});
   } catch (error) {
-    standing.textContent = error.message;
+    status.textContent = error.message;
   }
 }
 
 const refresh = oneAtATime(async () => {
-  const { names, compared, revision } = await asked("/studies.json");
-  known = revision;
+  const { names, versions, compared, revision } = await answerOf("/studies.json");
+  latest = revision;
   byId("none").hidden = names.length > 0;
   byId("studies").replaceChildren(...names.map(item));
-  for (const name of names) await fill(name);
+  for (const name of names) await fill(name, versions[name]);
   if (names.length < 2) return;
-  byId("costs-note").textContent = names.length > compared ? `The ${compared} written last.` : "";
-  await draw(byId("costs"), await asked(`/costs.json?dark=${darkQuery.matches ? 1 : 0}`));
+  byId("costs-note").textContent = names.length > compared ? `The ${compared} studies that were written last.` : "";
+  await draw(byId("costs"), await answerOf(`/costs.json?dark=${darkQuery.matches ? 1 : 0}`));
 });
 
-refresh().then(() => follow(`/events?since=${known}`, refresh));
+refresh().then(() => follow(`/events?since=${latest}`, refresh));
 darkQuery.addEventListener("change", refresh);

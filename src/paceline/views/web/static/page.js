@@ -1,4 +1,4 @@
-// What both pages share: fetching, figures, the stream of news. Text goes in as text, never as HTML.
+// Shared by both pages: requests, figures, the stream of revisions. Text goes in as text, never as HTML.
 "use strict";
 
 const darkQuery = matchMedia("(prefers-color-scheme: dark)");
@@ -19,7 +19,7 @@ function element(tag, text, className) {
   return made;
 }
 
-// An answer, and the revision of the study that it holds at least.
+// The answer to a request, and the revision of the study that it holds at least.
 async function fetched(url) {
   const response = await fetch(url, { cache: "no-store" });
   if (!response.headers.get("Content-Type")?.startsWith("application/json")) throw new Error((await response.text()).trim());
@@ -28,9 +28,9 @@ async function fetched(url) {
   return { answer, revision: response.headers.get("Paceline-Revision") };
 }
 
-const asked = async (url) => (await fetched(url)).answer;
+const answerOf = async (url) => (await fetched(url)).answer;
 
-// Draw a figure in a section, or hide the section where there is nothing to draw.
+// Draw a figure in a section, or hide the section if there is nothing to draw.
 async function draw(section, figure) {
   const plot = section.querySelector(".plot");
   if (figure === null) {
@@ -58,7 +58,7 @@ async function draw(section, figure) {
   return true;
 }
 
-// Call `work` when asked, never twice at once; what is asked meanwhile is done once, after it.
+// Run `work`, never twice at once. Calls that come meanwhile are done once, after it.
 function oneAtATime(work) {
   let running = false;
   let again = false;
@@ -78,7 +78,7 @@ function follow(url, grown) {
   const live = byId("live");
   const source = new EventSource(url);
   source.addEventListener("open", () => { live.textContent = "live"; live.className = "live on"; });
-  source.addEventListener("error", () => { live.textContent = "not connected, trying again"; live.className = "live off"; });
+  source.addEventListener("error", () => { live.textContent = "connection lost, trying again"; live.className = "live off"; });
   source.addEventListener("grown", (message) => grown(JSON.parse(message.data).revision));
   addEventListener("pagehide", () => source.close());
 }
@@ -90,7 +90,7 @@ function ago(seconds) {
   return `${Math.round(seconds / 86400)} days ago`;
 }
 
-function stateWords(summary) {
+function stateText(summary) {
   if (summary.state !== "running" || !summary.written) return summary.state;
   const quiet = Date.now() / 1000 - summary.written;
   return quiet < 90 ? "running" : `last event ${ago(quiet)}`;
@@ -101,5 +101,5 @@ function showBar(bar, summary) {
   const done = Math.min(100, Math.round((100 * (summary.done ?? 0)) / (summary.total || 1)));
   bar.firstElementChild.style.width = `${done}%`;
   bar.setAttribute("aria-valuenow", String(done));
-  if (summary.share) bar.setAttribute("aria-valuetext", summary.share);
+  if (summary.progress) bar.setAttribute("aria-valuetext", summary.progress);
 }

@@ -1,11 +1,11 @@
-// One study: filled in when its journal says something new.
+// One study: filled in again whenever its journal grows.
 "use strict";
 
 const study = document.body.dataset.study;
 const figures = ["traces", "forecasts", "lineage", "calibration", "embedding"];
-const beliefs = ["surface", "failure"];
-const told = byId("told");
-let chosen = null; // the decision whose beliefs are shown; null follows the latest
+const modelFigures = ["surface", "failure"];
+const decisionList = byId("decision-list");
+let chosen = null; // the decision whose model is shown; null follows the latest
 let decisionCount = 0;
 let forksBefore = null;
 
@@ -18,35 +18,35 @@ const shade = () => (darkQuery.matches ? "1" : "0");
 function showSummary(summary) {
   const state = byId("state");
   state.hidden = false;
-  state.textContent = stateWords(summary);
+  state.textContent = stateText(summary);
   state.className = `state ${summary.state}`;
-  if (byId("standing").textContent !== summary.standing) byId("standing").textContent = summary.standing;
-  byId("asked").textContent = summary.asked ?? "";
+  if (byId("status").textContent !== summary.status) byId("status").textContent = summary.status;
+  byId("settings").textContent = summary.settings ?? "";
   showBar(byId("bar"), summary.state === "running" ? summary : {});
-  byId("facts").replaceChildren(...(summary.facts ?? []).map(([what, value]) => {
+  byId("highlights").replaceChildren(...(summary.highlights ?? []).map(([what, value]) => {
     const pair = element("div");
     pair.append(element("dt", what), element("dd", value));
     return pair;
   }));
-  const hidden = (summary.forks ?? 0) - (summary.drawn ?? 0);
-  byId("drawn").textContent = hidden > 0
-    ? `${summary.drawn.toLocaleString("en")} of ${summary.forks.toLocaleString("en")} forks are drawn, from intervals evenly spaced along each.`
+  const hidden = (summary.forks ?? 0) - (summary.shown_forks ?? 0);
+  byId("shown-forks").textContent = hidden > 0
+    ? `${summary.shown_forks.toLocaleString("en")} of ${summary.forks.toLocaleString("en")} forks are drawn, with a part of their intervals.`
     : "";
   showExport(summary);
 }
 
 function showExport(summary) {
-  const offered = summary.offered ?? [];
-  byId("export").hidden = offered.length === 0;
-  const whose = summary.state === "finished" ? "The schedule that was found" : "The schedule of the best so far";
-  byId("export-note").textContent = `${whose}: as data, as a table of every step, or as a function that needs no Paceline.`;
+  const tasks = summary.schedule_tasks ?? [];
+  byId("export").hidden = tasks.length === 0;
+  const which = summary.state === "finished" ? "The best schedule" : "The best schedule so far";
+  byId("export-note").textContent = `${which}, as data, as a table of every step, or as a Python function that does not need Paceline.`;
   byId("schedule").textContent = summary.schedule ? `${summary.schedule[0].toUpperCase()}${summary.schedule.slice(1)}.` : "";
   const select = byId("task");
-  byId("task-label").hidden = !offered.some((task) => task !== "");
-  if ([...select.options].map((option) => option.value).join("\n") !== offered.join("\n")) {
+  byId("task-label").hidden = !tasks.some((task) => task !== "");
+  if ([...select.options].map((option) => option.value).join("\n") !== tasks.join("\n")) {
     const kept = select.value;
-    select.replaceChildren(...offered.map((task) => new Option(task, task)));
-    if (offered.includes(kept)) select.value = kept;
+    select.replaceChildren(...tasks.map((task) => new Option(task, task)));
+    if (tasks.includes(kept)) select.value = kept;
   }
   linkExports();
 }
@@ -69,24 +69,24 @@ function decisionEntry(row) {
 }
 
 async function showDecisions() {
-  const page = await asked(from("decisions"));
+  const page = await answerOf(from("decisions"));
   decisionCount = page.count;
   byId("decisions").hidden = page.count === 0;
   const oldest = page.rows.at(-1)?.at ?? 0;
-  const focused = told.contains(document.activeElement) ? document.activeElement.dataset.at : null;
-  const kept = [...told.children].filter((entry) => Number(entry.dataset.at) < oldest);
-  const top = told.scrollTop;
-  told.replaceChildren(...page.rows.map(decisionEntry), ...kept);
-  told.scrollTop = top;
-  const last = told.lastElementChild;
+  const focused = decisionList.contains(document.activeElement) ? document.activeElement.dataset.at : null;
+  const kept = [...decisionList.children].filter((entry) => Number(entry.dataset.at) < oldest);
+  const top = decisionList.scrollTop;
+  decisionList.replaceChildren(...page.rows.map(decisionEntry), ...kept);
+  decisionList.scrollTop = top;
+  const last = decisionList.lastElementChild;
   byId("more-decisions").hidden = !last || Number(last.dataset.at) === 0;
   markChosen();
-  if (focused !== null) told.querySelector(`[data-at="${Number(focused)}"]`)?.focus({ preventScroll: true });
+  if (focused !== null) decisionList.querySelector(`[data-at="${Number(focused)}"]`)?.focus({ preventScroll: true });
 }
 
 async function moreDecisions() {
-  const page = await asked(from("decisions", { before: told.lastElementChild.dataset.at }));
-  told.append(...page.rows.map(decisionEntry));
+  const page = await answerOf(from("decisions", { before: decisionList.lastElementChild.dataset.at }));
+  decisionList.append(...page.rows.map(decisionEntry));
   byId("more-decisions").hidden = page.before === null;
   markChosen();
 }
@@ -94,7 +94,7 @@ async function moreDecisions() {
 const current = () => chosen ?? decisionCount - 1;
 
 function markChosen() {
-  for (const entry of told.children) {
+  for (const entry of decisionList.children) {
     const selected = Number(entry.dataset.at) === current();
     entry.setAttribute("aria-selected", String(selected));
     entry.tabIndex = selected ? 0 : -1;
@@ -106,43 +106,43 @@ function markChosen() {
 async function choose(at, focus = false) {
   if (at < 0 || at >= decisionCount) return;
   chosen = at === decisionCount - 1 ? null : at;
-  while (Number(told.lastElementChild.dataset.at) > at) await moreDecisions();
+  while (Number(decisionList.lastElementChild.dataset.at) > at) await moreDecisions();
   markChosen();
-  const entry = told.querySelector(`[data-at="${at}"]`);
-  const top = entry.offsetTop - told.offsetTop;
-  if (top < told.scrollTop || top + entry.offsetHeight > told.scrollTop + told.clientHeight) told.scrollTop = top;
+  const entry = decisionList.querySelector(`[data-at="${at}"]`);
+  const top = entry.offsetTop - decisionList.offsetTop;
+  if (top < decisionList.scrollTop || top + entry.offsetHeight > decisionList.scrollTop + decisionList.clientHeight) decisionList.scrollTop = top;
   if (focus) entry.focus({ preventScroll: true });
-  await showBeliefs();
+  await showModelFigures();
 }
 
-const showBeliefs = oneAtATime(async () => {
+const showModelFigures = oneAtATime(async () => {
   let shown = false;
-  for (const kind of beliefs) {
+  for (const kind of modelFigures) {
     const url = from(`figure/${kind}`, { dark: shade(), ...(chosen === null ? {} : { decision: chosen }) });
-    if (await draw(byId(kind), await asked(url))) shown = true;
+    if (await draw(byId(kind), await answerOf(url))) shown = true;
   }
   const split = document.querySelector(".split");
   if (split.classList.contains("both") !== shown) {
     split.classList.toggle("both", shown);
-    for (const kind of beliefs) if (!byId(kind).hidden) Plotly.Plots.resize(byId(kind).querySelector(".plot"));
+    for (const kind of modelFigures) if (!byId(kind).hidden) Plotly.Plots.resize(byId(kind).querySelector(".plot"));
   }
 });
 
 function forkRow(columns, cells) {
   const row = element("tr", undefined, cells[columns.indexOf("state")].split(":")[0]);
-  row.append(...cells.map((cell, i) => element("td", cell, isWords(columns[i]) ? `words${columns[i] === "state" ? " long" : ""}` : "")));
+  row.append(...cells.map((cell, i) => element("td", cell, isText(columns[i]) ? `words${columns[i] === "state" ? " long" : ""}` : "")));
   return row;
 }
 
-const isWords = (column) => ["from", "task", "state", "forecast"].includes(column);
+const isText = (column) => ["from", "task", "state", "forecast"].includes(column);
 
 async function showForks() {
-  const page = await asked(from("forks"));
+  const page = await answerOf(from("forks"));
   const [head, body] = byId("forks").querySelectorAll("thead, tbody");
   byId("forks").hidden = page.rows.length === 0;
   const titles = element("tr");
   titles.append(...page.columns.map((column) => {
-    const title = element("th", column, isWords(column) ? "words" : "");
+    const title = element("th", column, isText(column) ? "words" : "");
     title.scope = "col";
     return title;
   }));
@@ -153,7 +153,7 @@ async function showForks() {
 }
 
 async function moreForks() {
-  const page = await asked(from("forks", { before: forksBefore }));
+  const page = await answerOf(from("forks", { before: forksBefore }));
   const body = byId("forks").querySelector("tbody");
   body.append(...page.rows.map((cells) => forkRow(page.columns, cells)));
   forksBefore = page.before;
@@ -166,20 +166,20 @@ const refresh = oneAtATime(async () => {
   const traces = fetched(from("figure/traces", query)); // at once: reading plotly's script will keep the browser busy
   traces.catch(() => null); // a study without traces says why in its summary
   try {
-    const summary = await asked(from("summary"));
-    document.body.dataset.known = summary.revision;
+    const summary = await answerOf(from("summary"));
+    document.body.dataset.latest = summary.revision;
     showSummary(summary);
     byId("traces").hidden = summary.state === "damaged" || summary.state === "empty";
     if (byId("traces").hidden) return;
     const { answer, revision } = await traces;
-    if (revision !== summary.revision) document.body.dataset.known = ""; // the journal grew in between
+    if (revision !== summary.revision) document.body.dataset.latest = ""; // the journal grew in between
     await draw(byId("traces"), answer);
     document.body.dataset.revision = summary.revision;
     if (!performance.getEntriesByName("traces").length) performance.mark("traces"); // for benchmarks.views
     await showDecisions();
     await showForks();
-    await showBeliefs();
-    for (const kind of figures.slice(1)) await draw(byId(kind), await asked(from(`figure/${kind}`, query)));
+    await showModelFigures();
+    for (const kind of figures.slice(1)) await draw(byId(kind), await answerOf(from(`figure/${kind}`, query)));
     problem.hidden = true;
   } catch (error) {
     problem.textContent = error.message;
@@ -189,9 +189,9 @@ const refresh = oneAtATime(async () => {
 });
 
 const KEYS = { ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1 }; // the latest is on top
-told.addEventListener("keydown", (event) => {
-  const way = KEYS[event.key];
-  if (way !== undefined) choose(current() + way, true);
+decisionList.addEventListener("keydown", (event) => {
+  const direction = KEYS[event.key];
+  if (direction !== undefined) choose(current() + direction, true);
   else if (event.key === "Home") choose(decisionCount - 1, true);
   else if (event.key === "End") choose(0, true);
   else return;
@@ -204,4 +204,4 @@ byId("more-forks").addEventListener("click", moreForks);
 byId("task").addEventListener("change", linkExports);
 darkQuery.addEventListener("change", refresh);
 narrowQuery.addEventListener("change", refresh);
-refresh().then(() => follow(from("events", { since: document.body.dataset.known ?? "" }), refresh));
+refresh().then(() => follow(from("events", { since: document.body.dataset.latest ?? "" }), refresh));

@@ -1,0 +1,115 @@
+"""The data of the pages."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks._journals import write_study
+from paceline.errors import InputError
+from paceline.views.study_view import Selection, study_view
+from paceline.views.web.page_data import (
+    best_schedule,
+    decisions_page,
+    forks_page,
+    highlights,
+    schedule_tasks,
+    status,
+    summary,
+    thin_view,
+)
+from paceline.views.web.study_reader import StudyReader
+from tests.views.studies import EVENTS, golden
+from tests.views.web.large_studies import large_reader, whole_view
+from tests.views.web.studies import write
+
+
+@pytest.fixture(scope="module", params=["population", "family"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / request.param
+    write_study(path, request.param, 1_400)
+    return path
+
+
+@pytest.fixture
+def study(folder: Path, monkeypatch: pytest.MonkeyPatch) -> StudyReader:
+    return large_reader(folder, monkeypatch)
+
+
+def test_pages_of_forks_and_decisions_reach_the_first(study: StudyReader) -> None:
+    whole, before, rows = whole_view(study), None, list[list[str]]()
+    while True:
+        page = forks_page(study, before)
+        rows, before = [*rows, *page["rows"]], page["before"]
+        if before is None:
+            break
+    assert [int(row[0]) for row in rows] == sorted((fork.fork for fork in whole.forks), reverse=True)
+    state = page["columns"].index("state")
+    assert [row[state] for row in rows] == [fork.state for fork in reversed(whole.forks)]
+    last = decisions_page(study, 3)
+    assert [row["at"] for row in last["rows"]] == [2, 1, 0]
+    assert last["before"] is None
+
+
+def test_thinning_keeps_extremes_and_ends(study: StudyReader) -> None:
+    view = study.view()
+    few = thin_view(view, 300)
+    assert sum(len(fork.steps) for fork in few.forks) < sum(len(fork.steps) for fork in view.forks)
+    for fork, kept in zip(view.forks, few.forks, strict=True):
+        assert kept.last_values == fork.last_values
+        assert kept.steps[:1] == fork.steps[:1]
+        for of, column in fork.values.items():  # none of a run that has not reported
+            assert {min(column), max(column)} <= set(kept.values[of])
+    assert thin_view(view, 10**9) is view
+
+
+def test_what_a_study_says_in_each_of_its_states() -> None:
+    assert status(study_view(EVENTS[:4])) == "Nothing has been observed yet."
+    assert (
+        status(study_view(EVENTS[:6])) == "Fork 0 leads at step 20: 1.5 with raw weights and 1.6 with averaged weights."
+    )
+    assert status(study_view(EVENTS)) == "Fork 2 ended best: 0.5 with raw weights and 0.45 with averaged weights."
+    family = golden("journal-1-family")
+    assert status(study_view(family)) == "Finished: a schedule for each of 2 tasks, from the 3 runs shown here."
+    assert status(study_view(family, Selection(end=3))).endswith("done.")
+
+
+def test_highlights_are_numbers_of_the_view() -> None:
+    assert dict(highlights(study_view(EVENTS))) == {
+        "of all steps done": "111 %",
+        "best value, averaged weights": "0.45",
+        "best fork": "2",
+        "its last peak rate": "0.05",
+    }
+    running = dict(highlights(study_view(EVENTS[:6])))
+    assert (running["leading fork"], running["forks alive"]) == ("0", "2")
+    view = study_view(golden("journal-1-family"))
+    for task, run in view.best_runs.items():
+        assert float(dict(highlights(view))[f"best of {task}"]) == pytest.approx(run.value, rel=1e-3)
+
+
+def test_the_best_schedule_of_a_run_of_a_task_and_of_nothing() -> None:
+    view = study_view(EVENTS)
+    assert best_schedule(view, "first", "") == (view.fork(2).schedule, "fork 2 of the study first")
+    assert best_schedule(study_view(EVENTS[:6]), "a", "")[1] == "fork 0 of the study a, which is not finished"
+    family = study_view(golden("journal-1-family"))
+    assert schedule_tasks(family) == ["calm", "wild"]
+    assert best_schedule(family, "a", "calm")[0] == family.answers["calm"].schedule
+    with pytest.raises(InputError, match="there is no schedule for task 'none' yet"):
+        best_schedule(family, "a", "none")
+    with pytest.raises(InputError, match="nothing has been observed"):
+        best_schedule(study_view([]), "a", "")
+    assert schedule_tasks(study_view([])) == []
+
+
+def test_a_summary_counts_what_is_there_and_what_is_shown(tmp_path: Path) -> None:
+    reader = StudyReader(write(tmp_path))
+    reader.refresh()
+    data = summary(reader)
+    assert (data["revision"], data["events"], data["decisions"], data["forks"]) == (
+        f"0.{len(EVENTS)}",
+        len(EVENTS),
+        3,
+        3,
+    )
+    assert (data["state"], data["done"], data["total"], data["shown_forks"]) == ("finished", 200, 180, 3)
+    assert data["written"] == pytest.approx((tmp_path / "journal.jsonl").stat().st_mtime)
