@@ -197,7 +197,7 @@ def test_summaries_of_studies_in_every_state(tmp_path: Path) -> None:
     assert whole["status"] == "Fork 2 ended best: 0.5 with raw weights and 0.45 with averaged weights."
     damaged = page.get("/summary/damaged").json()
     assert damaged["state"] == "damaged"
-    assert "no event" in damaged["status"]
+    assert "not an event" in damaged["status"]
     assert page.get("/forks/damaged").status_code == 422
     assert page.get("/costs.json").status_code == 200
     for count in range(1, len(EVENTS) + 1):

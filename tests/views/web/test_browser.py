@@ -252,7 +252,7 @@ def test_a_study_that_is_damaged_or_has_not_begun_says_so(
     with (folder / "journal.jsonl").open("ab") as file:
         file.write(b"nonsense\n")
     page.wait_for_selector("#state.damaged")
-    assert "no event" in page.inner_text("#status")
+    assert "not an event" in page.inner_text("#status")
 
 
 def test_with_a_token_from_another_address(

@@ -58,7 +58,7 @@ def test_the_front_of_a_line_says_what_the_whole_does(event: Event) -> None:
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[]\n", b'{"v":1,"n":0,"event":"danced"}\n', b'{"n":0}\n'])
 def test_what_is_no_event_says_so(line: bytes) -> None:
-    with pytest.raises(JournalError, match=r"no event|unknown event"):
+    with pytest.raises(JournalError, match=r"not an event|unknown event"):
         read_head(line)
 
 
