@@ -39,9 +39,7 @@ def draw(studies: Sequence[StudyRow], groups: dict[str, dict[int, End]], folder:
             save(tuned(view, fixed, epoch, "training loss of batches"), folder / f"algorithm1_{depth}.png")
             save(forecasts(first["greedy"], epoch), folder / f"forecasts_{depth}.png")
         if (horizon := first.get("horizon 2.3, validation error")) is not None:
-            save(
-                tuned(horizon.study.plot.view, None, epoch, "validation error"), folder / f"horizon_{depth}.png"
-            )
+            save(tuned(horizon.study.plot.view, None, epoch, "validation error"), folder / f"horizon_{depth}.png")
         save(costs(groups, depth), folder / f"cost_{depth}.png")
 
 
