@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks._journals import SHAPES, write_study
 from benchmarks._report import machine, print_results, result, table
-from paceline.study import Report
+from paceline.study import Interval, Report
 from paceline.study.journal import read_line, write_line
 
 LENGTHS, NEWS, WAIT = (1_000, 10_000, 100_000), 5, 120_000
@@ -76,20 +77,21 @@ def look_around(page: Page) -> None:
 
 
 def news(page: Page, folder: Path) -> list[float]:
-    """Seconds from a line in the journal to the drawing."""
+    """Seconds from two lines in the journal, an interval and a report on it, to the drawing."""
     path, waits = folder / "journal.jsonl", list[float]()
     lines = path.read_bytes().splitlines(keepends=True)
     count = len(lines)
-    last = next(e for n in range(count - 1, 0, -1) if isinstance(e := read_line(path, n, lines[n]), Report))
-    del lines
-    for number in range(count, count + NEWS):
-        again = Report(last.fork, last.start, last.stop, last.steps, last.values)
+    events = [read_line(path, number, line) for number, line in enumerate(lines)]
+    report = next(event for event in reversed(events) if isinstance(event, Report))
+    interval = next(e for e in reversed(events) if isinstance(e, Interval) and e.fork == report.fork)
+    del lines, events
+    for number in range(count, count + 2 * NEWS, 2):
         with path.open("ab") as file:
-            file.write(write_line(number, again))
+            file.write(write_line(number, replace(interval, parent=None)) + write_line(number + 1, report))
             file.flush()
             os.fsync(file.fileno())
         began = time.perf_counter()
-        page.wait_for_selector(f"body[data-revision='0.{number + 1}']", timeout=WAIT, state="attached")
+        page.wait_for_selector(f"body[data-revision='0.{number + 2}']", timeout=WAIT, state="attached")
         waits.append(time.perf_counter() - began)
     return waits
 

@@ -10,6 +10,7 @@ from paceline.views.format import (
     format_progress,
     format_range,
     format_schedule,
+    format_seconds,
 )
 from paceline.views.study_view import study_view
 from tests.views.studies import STUDY
@@ -21,6 +22,10 @@ def test_progress_and_cost() -> None:
     assert format_progress(view, 1_200) == "1,200 of 180 steps (667 %)"
     assert format_progress(study_view([])) == "0 of 0 steps (0 %)"
     assert format_cost(9_100, 4_000) == "9,100 steps in all, as many as 2.27 runs of 4,000"
+
+
+def test_durations() -> None:
+    assert [format_seconds(s) for s in (0.000246, 0.377, 3.96, 264.0)] == ["0.246 ms", "377 ms", "3.96 s", "264 s"]
 
 
 def test_numbers_and_forecasts() -> None:

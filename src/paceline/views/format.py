@@ -16,6 +16,7 @@ __all__ = [
     "format_progress",
     "format_range",
     "format_schedule",
+    "format_seconds",
 ]
 
 
@@ -55,6 +56,11 @@ def bound_advice(schedule: Schedule, bounds: "Sequence[float]") -> list[str]:
                 f"move that {way} by a decade"
             ]
     return []
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration: "3.96 s", or "377 ms" below a second."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
 def format_range(band: Band) -> str:

@@ -38,3 +38,13 @@ def test_the_final_value_of_each_run_of_a_family_is_beside_its_forecast() -> Non
     assert upper == pytest.approx([band.high[0] for band in bands])
     observed = {x for trace in figure.data[1:] for x in trace.x}
     assert observed == {f"run {check.fork}" for band in bands for check in checks(band)}
+
+
+def test_forecasts_that_nothing_has_followed_yet_are_inside_the_axis() -> None:
+    view = study_view(STUDY[:10])
+    (band,) = forecast_bands(view)
+    assert band.observed_values == ()
+    low, high = forecasts(view).layout.yaxis.range
+    low, high = (10**low, 10**high) if forecasts(view).layout.yaxis.type == "log" else (low, high)
+    assert low < min(band.median)
+    assert band.start_value < high

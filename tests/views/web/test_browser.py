@@ -236,6 +236,7 @@ def test_names_show_literally(tmp_path: Path, serve: Callable[..., str], opened:
     assert name in page.locator("#traces .legendtext").all_text_contents()
     assert f"{name}, run 1" in page.locator("#lineage .ytick text").all_text_contents()
     assert name in page.locator("#forks td").all_text_contents()
+    assert (page.inner_text("#forks-title"), "clone" in page.inner_text("#traces-note")) == ("Runs", False)
     assert page.locator("main script").count() == 0
     assert page.evaluate("document.body.dataset.hacked") is None
 

@@ -63,14 +63,15 @@ def test_thinning_keeps_extremes_and_ends(study: StudyReader) -> None:
 
 
 def test_what_a_study_says_in_each_of_its_states() -> None:
-    assert status(study_view(EVENTS[:4])) == "Nothing has been observed yet."
+    assert status(study_view(EVENTS[:4]), 2) == "Nothing has been observed yet."
     assert (
-        status(study_view(EVENTS[:6])) == "Fork 0 leads at step 20: 1.5 with raw weights and 1.6 with averaged weights."
+        status(study_view(EVENTS[:6]), 2)
+        == "Fork 0 leads at step 20: 1.5 with raw weights and 1.6 with averaged weights."
     )
-    assert status(study_view(EVENTS)) == "Fork 2 ended best: 0.5 with raw weights and 0.45 with averaged weights."
+    assert status(study_view(EVENTS), 3) == "Fork 2 ended best: 0.5 with raw weights and 0.45 with averaged weights."
     family = golden("journal-1-family")
-    assert status(study_view(family)) == "Finished: a schedule for each of 2 tasks, from the 3 runs shown here."
-    assert status(study_view(family, Selection(end=3))).endswith("done.")
+    assert status(study_view(family), 3) == "A schedule for each of 2 tasks, from 3 runs."
+    assert status(study_view(family, Selection(end=3)), 2).endswith("done.")
 
 
 def test_highlights_are_numbers_of_the_view() -> None:
@@ -113,3 +114,13 @@ def test_a_summary_counts_what_is_there_and_what_is_shown(tmp_path: Path) -> Non
     )
     assert (data["state"], data["done"], data["total"], data["shown_forks"]) == ("finished", 200, 180, 3)
     assert data["written"] == pytest.approx((tmp_path / "journal.jsonl").stat().st_mtime)
+
+
+def test_a_decision_has_its_number_step_time_and_sentences(tmp_path: Path) -> None:
+    reader = StudyReader(write(tmp_path))
+    reader.refresh()
+    page = decisions_page(reader, None)
+    assert (page["count"], page["before"]) == (3, None)
+    assert [(row["at"], row["round"], row["step"]) for row in page["rows"]] == [(2, 3, 100), (1, 2, 20), (0, 1, 0)]
+    assert page["rows"][1]["took"] == "100 ms"
+    assert page["rows"][1]["sentences"] == reader.decision_text(1).sentences

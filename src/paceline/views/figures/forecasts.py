@@ -42,13 +42,20 @@ def forecasts(view: StudyView) -> Figure | None:
 
 
 def _value_range(view: StudyView, bands: Sequence[ForecastBand]) -> dict[str, Any]:
-    """An axis that holds the values of the best run and as much again: wider bands say only that they are wide."""
+    """An axis that holds the values of the best run and as much again: wider bands say only that they are wide.
+
+    Before anything has followed a forecast, it holds the medians.
+    """
     starts = [band.start_value for band in bands if band.start_value is not None]
-    observed = [value for band in bands for value in band.observed_values] + starts
+    followed = [value for band in bands for value in band.observed_values]
+    observed = followed + starts
     forecast = [value for band in bands for value in (*band.low, *band.high)]
+    medians = [value for band in bands for value in band.median]
     path = {fork.fork for fork in view.lineage_of(view.best.fork)} if view.best is not None else set[int]()
     best = [value for band in bands if band.fork in path for value in band.observed_values]
-    return value_axis(best or observed or forecast, [*observed, *forecast], linear=min(forecast) <= 0)
+    return value_axis(
+        best or (observed if followed else medians + starts), [*observed, *forecast], linear=min(forecast) <= 0
+    )
 
 
 def _legend() -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, StudyView
-from paceline.views.format import format_band, format_number, format_progress, format_schedule
+from paceline.views.format import format_band, format_number, format_progress, format_schedule, format_seconds
 from paceline.views.text import describe_settings
 from paceline.views.web.study_reader import StudyReader
 
@@ -31,7 +31,7 @@ def summary(study: StudyReader) -> dict[str, Any]:
         "written": written,
         "state": "running" if view.finished is None else "finished",
         "settings": describe_settings(view),
-        "status": status(view),
+        "status": status(view, len(state.forks)),
         "progress": format_progress(view),
         "done": view.done_steps,
         "total": view.total_steps,
@@ -44,10 +44,10 @@ def summary(study: StudyReader) -> dict[str, Any]:
     }
 
 
-def status(view: StudyView) -> str:
-    """How far a study is, or how it ended, in a sentence or two."""
+def status(view: StudyView, runs: int) -> str:
+    """How far a study is, or how it ended, in a sentence or two. `runs` counts its forks, shown or not."""
     if view.tasks:
-        return _family_status(view)
+        return _family_status(view, runs)
     best = view.best
     if best is None:
         return "Nothing has been observed yet." if view.finished is None else "No fork reached the end."
@@ -59,13 +59,12 @@ def status(view: StudyView) -> str:
     return f"Fork {best.fork} ended best: {values}."
 
 
-def _family_status(view: StudyView) -> str:
+def _family_status(view: StudyView, runs: int) -> str:
     if view.finished is None:
         return f"{format_progress(view)} done."
     if not view.answers:
         return "No run reached the end."
-    runs = sum(fork.stop is None for fork in view.forks)
-    return f"Finished: a schedule for each of {len(view.tasks)} tasks, from the {runs} runs shown here."
+    return f"A schedule for each of {len(view.tasks)} tasks, from {runs} runs."
 
 
 def highlights(view: StudyView) -> list[tuple[str, str]]:
@@ -126,8 +125,8 @@ def decisions_page(study: StudyReader, before: int | None) -> dict[str, Any]:
     rows = list[dict[str, Any]]()
     for at in numbers:
         text = study.decision_text(at)
-        milliseconds = f"{1000 * text.seconds:.3g}"
-        rows.append({"at": at, "round": text.round, "step": text.step, "ms": milliseconds, "sentences": text.sentences})
+        took = format_seconds(text.seconds)
+        rows.append({"at": at, "round": text.round, "step": text.step, "took": took, "sentences": text.sentences})
     return {"rows": rows, "before": numbers[-1] if numbers and numbers[-1] > 0 else None, "count": count}
 
 

@@ -28,11 +28,20 @@ function showSummary(summary) {
     pair.append(element("dt", what), element("dd", value));
     return pair;
   }));
+  if ((summary.tasks ?? []).length > 0) nameRuns();
   const hidden = (summary.forks ?? 0) - (summary.shown_forks ?? 0);
   byId("shown-forks").textContent = hidden > 0
     ? `${summary.shown_forks.toLocaleString("en")} of ${summary.forks.toLocaleString("en")} forks are drawn, with a part of their intervals.`
     : "";
   showExport(summary);
+}
+
+// A family has runs of tasks, not forks of one run.
+function nameRuns() {
+  byId("forks-title").textContent = "Runs";
+  byId("more-forks").textContent = "Earlier runs";
+  byId("traces-note").textContent = "The value and the rate of every run, by step.";
+  byId("lineage-note").textContent = "The runs of each task, and their rates.";
 }
 
 function showExport(summary) {
@@ -62,7 +71,7 @@ function decisionEntry(row) {
   entry.tabIndex = -1;
   entry.dataset.at = row.at;
   const title = element("h3", `Decision ${row.round}, step ${row.step.toLocaleString("en")}`);
-  title.append(element("span", `took ${row.ms} ms`));
+  title.append(element("span", `took ${row.took}`));
   entry.append(title, ...row.sentences.map((sentence) => element("p", sentence)));
   entry.addEventListener("click", () => choose(row.at));
   return entry;
