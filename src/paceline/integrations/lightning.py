@@ -1,7 +1,7 @@
 """PyTorch Lightning: one run with a callback, and a LightningModule with its data as a training that can be forked.
 
-The callback drives `PaceLR` from Lightning's own hooks: a step is an optimiser step, the loss is what `training_step`
-returned, gradients are read before they are clipped, and the state is in Lightning's checkpoints.
+The callback drives `PaceLR` from Lightning's hooks. A step is an optimiser step. The loss is what `training_step`
+returns. Gradients are read before they are clipped, and the state is kept in Lightning's checkpoints.
 """
 
 from typing import Any
@@ -26,11 +26,11 @@ __all__ = ["LightningTraining", "PaceCallback", "lightning_training"]
 class PaceCallback(Callback):
     """Finds and follows the learning rate of one `Trainer.fit`: `Trainer(callbacks=[PaceCallback(lr=(1e-5, 1e-1))])`.
 
-    `configure_optimizers` must return one optimiser and no scheduler. In a `fast_dev_run` the callback stands aside.
+    `configure_optimizers` must return one optimiser and no scheduler. In a `fast_dev_run` the callback does nothing.
 
     Args:
         lr: lower and upper bound of the rate.
-        steps: optimiser steps in all; by default what the trainer was told (`max_steps`, or `max_epochs`).
+        steps: optimiser steps in all; by default those of the trainer (`max_steps`, or `max_epochs`).
     """
 
     def __init__(self, lr: "tuple[float, float] | LearningRateRange", steps: int | None = None) -> None:
@@ -41,7 +41,7 @@ class PaceCallback(Callback):
         self._done = 0
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take the rate over, now that weights and optimiser are in place."""
+        """Take control of the rate. Weights and optimiser are in place now."""
         if getattr(trainer, "fast_dev_run", False):
             return
         if trainer.world_size > 1:
@@ -50,25 +50,25 @@ class PaceCallback(Callback):
                 "them, and rates with them; pass devices=1"
             )
         optimizer = only_optimizer(trainer, pl_module)
-        begun = 0 if self._loaded else trainer.global_step  # by a run without this callback
-        self.pace = PaceLR(optimizer, self.lr, self._steps_of(trainer) - begun, model=pl_module)
+        earlier = 0 if self._loaded else trainer.global_step  # steps of a run without this callback
+        self.pace = PaceLR(optimizer, self.lr, self._total_steps(trainer) - earlier, model=pl_module)
         if self._loaded:
             self.pace.load_state_dict(self._loaded)
         self._loaded, self._losses, self._done = {}, [], trainer.global_step
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
-        """Read the gradients: clipping comes next."""
+        """Read the gradients before they are clipped."""
         if self.pace is not None:
             self.pace.read_gradients()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Take the loss of the batch, and set the next rate where it was the last before an update."""
+        """Collect the loss of the batch. After an update, set the next rate."""
         if self.pace is None:
             return
-        if outputs:  # none where training_step asked for the batch to be skipped
-            loss: Tensor = outputs["loss"]  # a share of the mean over the batches of one update
+        if outputs:  # empty if training_step skipped the batch
+            loss: Tensor = outputs["loss"]  # divided by the number of batches of one update
             self._losses.append(loss.detach() * trainer.accumulate_grad_batches)
         if trainer.global_step == self._done or not self._losses:
             return
@@ -76,14 +76,14 @@ class PaceCallback(Callback):
         self._losses, self._done = [], trainer.global_step
 
     def state_dict(self) -> dict[str, Any]:
-        """What Lightning puts into its checkpoints."""
+        """The state that Lightning puts into its checkpoints."""
         return self.pace.state_dict() if self.pace is not None else self._loaded
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue the schedule of a checkpoint, once training starts."""
         self._loaded = state_dict
 
-    def _steps_of(self, trainer: Trainer) -> int:
+    def _total_steps(self, trainer: Trainer) -> int:
         steps = trainer.estimated_stepping_batches if self.steps is None else self.steps
         if not 0 < steps < float("inf"):
             raise InputError(

@@ -1,8 +1,8 @@
 """A LightningModule and its data as a training that can be forked.
 
-The module is set up by a real `Trainer` that never runs: its strategy places the module and makes its optimiser, its
-precision plugin computes, steps and clips. Updates go through the module's own hooks in Lightning's order, so that a
-fork under a schedule ends with the weights that `Trainer.fit` would have made.
+A real `Trainer` sets the module up and never runs. Its strategy places the module and makes its optimiser. Its
+precision plugin computes, steps and clips. Updates call the module's hooks in Lightning's order, so a fork under a
+schedule ends with the weights that `Trainer.fit` would have made.
 """
 
 # lightning leaves many of its types open
@@ -20,7 +20,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from paceline.errors import InputError, TrainingError
-from paceline.integrations.lightning_setup import SETTINGS, Transfer, idle_trainer, loaders_of, set_up
+from paceline.integrations.lightning_setup import (
+    TRAINER_SETTINGS,
+    BatchTransfer,
+    choose_loaders,
+    connect_module,
+    idle_trainer,
+)
 from paceline.integrations.lightning_validation import Validation
 from paceline.training import AVERAGE_SHARE, BatchGroups, TorchTraining, preserve_random_state
 
@@ -34,36 +40,36 @@ def lightning_training(
     average: float | None = AVERAGE_SHARE,
     **trainer: Any,
 ) -> "Callable[[], LightningTraining]":
-    """A factory of trainings for `tune`, from what makes a LightningModule and what makes its data.
+    """A factory of trainings for `tune`, from a LightningModule class and its data.
 
     Args:
-        make_module: makes the module: its class will do.
-        make_data: makes a LightningDataModule, a DataLoader, or a pair of them for training and validation; without it
-            the module's own loaders serve.
-        monitor: what runs are judged by, as the module logs it in validation; by default the loss that
-            `validation_step` returns, or "val_loss". Without validation data the training loss serves.
+        make_module: builds the module; usually its class.
+        make_data: builds a LightningDataModule, a DataLoader, or a pair of them for training and validation. Without it
+            the module's own loaders are used.
+        monitor: the value that forks are compared by, as the module logs it in validation; by default the loss that
+            `validation_step` returns, or "val_loss". Without validation data it is the training loss.
         every: steps between observations; by default 200 observations a run.
-        average: share of the steps so far that the average of the weights reaches back over; None switches it off.
+        average: share of the steps so far that the average of the weights covers; None switches it off.
         **trainer: arguments of a Trainer that make sense for a fork: accelerator, precision, accumulate_grad_batches,
             gradient_clip_val, gradient_clip_algorithm, limit_val_batches, deterministic, benchmark.
     """
-    for name, made in (("make_module", make_module), ("make_data", make_data)):
-        # a module can be called too, but is no maker of modules
-        if isinstance(made, LightningModule) or not (made is None or callable(made)):
+    for name, maker in (("make_module", make_module), ("make_data", make_data)):
+        # a module can be called too, but it does not build one
+        if isinstance(maker, LightningModule) or not (maker is None or callable(maker)):
             raise InputError(
-                f"{name} must be a function or a class without arguments, got a {type(made).__name__}: pass "
-                "what makes it, Net and not Net()"
+                f"{name} must be a function or a class without arguments, got a {type(maker).__name__}: pass "
+                "the class itself, Net and not Net()"
             )
-    unknown = sorted(set(trainer) - set(SETTINGS))
+    unknown = sorted(set(trainer) - set(TRAINER_SETTINGS))
     if unknown:
         raise InputError(
-            f"lightning_training cannot take {', '.join(unknown)}: a fork takes {', '.join(SETTINGS)}; it runs on one "
-            "device, without loggers, callbacks and checkpoints of Lightning's"
+            f"lightning_training cannot take {', '.join(unknown)}: a fork takes {', '.join(TRAINER_SETTINGS)}; it "
+            "runs on one device, without loggers, callbacks and checkpoints of Lightning's"
         )
-    return partial(_made, make_module, make_data, monitor, every, average, trainer)
+    return partial(_build, make_module, make_data, monitor, every, average, trainer)
 
 
-def _made(
+def _build(
     make_module: Callable[[], LightningModule],
     make_data: "Callable[[], Any] | None",
     monitor: str | None,
@@ -77,19 +83,20 @@ def _made(
 
 
 class LightningTraining(TorchTraining):
-    """One run of a LightningModule, stepped through its own hooks.
+    """One run of a LightningModule, which calls the module's hooks.
 
-    Called: prepare_data, setup, configure_model, configure_optimizers, on_fit_start, on_train_start; of batches, passes
-    and validation the usual ones; on_save_checkpoint and on_load_checkpoint. `self.log` is heard in validation only;
-    `current_epoch` and `global_step` count. Not called: what ends a run, as nobody knows which fork does.
+    These hooks are called: prepare_data, setup, configure_model, configure_optimizers, on_fit_start, on_train_start,
+    those of batches, epochs and validation, on_save_checkpoint and on_load_checkpoint. `self.log` has an effect in
+    validation only. `current_epoch` and `global_step` are kept up to date. Hooks at the end of a run are not called,
+    since it is not known which fork ends the run.
 
     Args:
         module: the module, with automatic optimisation, one optimiser and no scheduler.
         data: a LightningDataModule, a DataLoader, or a pair of them; None for the module's own loaders.
         trainer: a Trainer for one device, not run.
-        monitor: the logged value that runs are judged by.
+        monitor: the logged value that forks are compared by.
         every: steps between observations.
-        average: share of the steps so far that the average of the weights reaches back over.
+        average: share of the steps so far that the average of the weights covers.
     """
 
     def __init__(
@@ -103,10 +110,10 @@ class LightningTraining(TorchTraining):
         average: float | None = AVERAGE_SHARE,
     ) -> None:
         self.trainer, self.epoch = trainer, 0
-        optimizer = set_up(trainer, module, data)
-        train, held_out = loaders_of(module, data)
-        judged = held_out is not None and is_overridden("validation_step", module)
-        if monitor is not None and not judged:
+        optimizer = connect_module(trainer, module, data)
+        train, held_out = choose_loaders(module, data)
+        has_validation = held_out is not None and is_overridden("validation_step", module)
+        if monitor is not None and not has_validation:
             raise InputError(
                 f"monitor={monitor!r} needs validation data and a validation_step: return (train, valid) loaders or a "
                 "LightningDataModule from make_data, or leave monitor out"
@@ -116,13 +123,13 @@ class LightningTraining(TorchTraining):
             optimizer,
             batches=BatchGroups(train, trainer.accumulate_grad_batches),
             loss=self._loss,
-            evaluate=self._evaluate if judged else None,
+            evaluate=self._evaluate if has_validation else None,
             step=self._step,
             every=every,
             average=average,
             scaler=trainer.precision_plugin,
         )
-        self.module, self._transfer = module, Transfer(trainer, module, data)
+        self.module, self._transfer = module, BatchTransfer(trainer, module, data)
         self._validation = Validation(trainer, module, held_out or (), self._transfer, monitor)
         module.log = self._validation.log
         with self.randomness.activate():
@@ -130,8 +137,8 @@ class LightningTraining(TorchTraining):
             module.on_train_start()
 
     def _step(self, model: nn.Module, optimizer: Optimizer, batches: list[Any]) -> Tensor:
-        """One update from the batches that its gradients are accumulated over; their mean loss."""
-        self._count()
+        """One update, with gradients accumulated over these batches. Returns their mean loss."""
+        self._update_counters()
         losses: list[Tensor] = []
         first = (self.batches.position - 1) * self.trainer.accumulate_grad_batches
         for i, batch in enumerate(batches):
@@ -148,7 +155,7 @@ class LightningTraining(TorchTraining):
 
     @torch.enable_grad()
     def _closure(self, batch: Any, index: int, is_first: bool, losses: list[Tensor]) -> Tensor:
-        """What Lightning has an optimiser call: the loss, and its gradients."""
+        """The closure that Lightning passes to an optimiser: it computes the loss and its gradients."""
         loss = self._training_step(batch, index)
         losses.append(loss.detach())
         if is_first:
@@ -165,22 +172,22 @@ class LightningTraining(TorchTraining):
             raise TrainingError(f"training_step must return a loss, or a dict with one, got {output!r}")
         return loss
 
-    def _count(self) -> None:
-        """Keep the module's `global_step` and `current_epoch`; begin a pass where this is its first update."""
+    def _update_counters(self) -> None:
+        """Set the module's `global_step` and `current_epoch`, and call the hooks of an epoch at its first update."""
         optimisation = self.trainer.fit_loop.epoch_loop.automatic_optimization
         optimisation.optim_progress.optimizer.step.total.completed = self.steps_done
         if self.batches.position == 1:
             if self.steps_done > 0:
                 self.module.on_train_epoch_end()
                 self.epoch += 1
-            self._tell_epoch()
+            self._set_epoch()
             self.module.on_train_epoch_start()
 
-    def _tell_epoch(self) -> None:
+    def _set_epoch(self) -> None:
         self.trainer.fit_loop.epoch_progress.current.completed = self.epoch
 
     def _loss(self, model: nn.Module, batches: list[Any]) -> Tensor:
-        """The mean loss of the averaged weights, where there is no validation."""
+        """The mean loss of the averaged weights, if there is no validation."""
         assert self.average is not None
         with self.average.swap_into(self.model), preserve_random_state():
             self.model.eval()
@@ -195,16 +202,17 @@ class LightningTraining(TorchTraining):
                 return self._validation.run()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that decides what comes next, with what the module adds in on_save_checkpoint."""
+        """Everything that decides how the run continues, and what the module adds in on_save_checkpoint."""
         own = {"state_dict": self.module.state_dict(), "epoch": self.epoch, "global_step": self.steps_done}
-        added = dict(own)
-        self.module.on_save_checkpoint(added)
-        return {**super().state_dict(), "epoch": self.epoch, "module": {k: v for k, v in added.items() if k not in own}}
+        checkpoint = dict(own)
+        self.module.on_save_checkpoint(checkpoint)
+        added = {name: entry for name, entry in checkpoint.items() if name not in own}
+        return {**super().state_dict(), "epoch": self.epoch, "module": added}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state of a training of the same kind."""
         self.epoch = int(state["epoch"])
-        self._tell_epoch()
+        self._set_epoch()
         own = {"state_dict": state["model"], "epoch": self.epoch, "global_step": int(state["done"])}
         self.module.on_load_checkpoint({**own, **state["module"]})
         super().load_state_dict(state)

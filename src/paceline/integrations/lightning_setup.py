@@ -1,4 +1,4 @@
-"""A LightningModule set up for forks: by a Trainer that never runs, and with nothing that a fork cannot have."""
+"""Set a LightningModule up for forks, with a Trainer that never runs. What a fork cannot have is refused."""
 
 # lightning leaves many of its types open
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from paceline.errors import InputError
 
-SETTINGS = (
+TRAINER_SETTINGS = (
     "accelerator",
     "precision",
     "accumulate_grad_batches",
@@ -25,7 +25,7 @@ SETTINGS = (
     "deterministic",
     "benchmark",
 )
-QUIET: dict[str, Any] = {
+IDLE_SETTINGS: dict[str, Any] = {
     "logger": False,
     "enable_checkpointing": False,
     "enable_progress_bar": False,
@@ -36,24 +36,24 @@ QUIET: dict[str, Any] = {
 
 
 def idle_trainer(settings: dict[str, Any]) -> Trainer:
-    """A Trainer that is only asked for its strategy and its precision, and says nothing."""
+    """A Trainer of which only the strategy and the precision plugin are used. It prints nothing."""
     logger = logging.getLogger("lightning.pytorch.utilities.rank_zero")
-    kept = logger.level
-    logger.setLevel(logging.ERROR)  # no lines on GPUs that are there or not
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # it would list the GPUs of this machine
     try:
-        return Trainer(**settings, **QUIET)
+        return Trainer(**settings, **IDLE_SETTINGS)
     finally:
-        logger.setLevel(kept)
+        logger.setLevel(level)
 
 
-def set_up(trainer: Trainer, module: LightningModule, data: Any) -> Optimizer:
-    """Have the trainer's strategy place the module and make its optimiser, as `fit` would."""
+def connect_module(trainer: Trainer, module: LightningModule, data: Any) -> Optimizer:
+    """Let the trainer's strategy place the module and make its optimiser, as in `fit`."""
     if not isinstance(module, LightningModule):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"make_module must return a LightningModule of lightning.pytorch, got {type(module).__name__}")
     strategy = trainer.strategy
     if not isinstance(strategy, SingleDeviceStrategy):
         raise InputError(
-            f"a fork runs on one device, got {type(strategy).__name__}: leave strategy and devices out; "
+            f"a fork runs on one device, got {type(strategy).__name__}: omit strategy and devices; "
             "runner='ray' puts forks on several devices"
         )
     trainer.state.fn, trainer.training = TrainerFn.FITTING, True
@@ -61,7 +61,7 @@ def set_up(trainer: Trainer, module: LightningModule, data: Any) -> Optimizer:
     module.trainer = trainer
     strategy.connect(module)
     strategy.setup_environment()
-    for part in _parts(module, data):
+    for part in _hook_owners(module, data):
         part.trainer = trainer
         part.prepare_data()
         part.setup("fit")
@@ -70,24 +70,24 @@ def set_up(trainer: Trainer, module: LightningModule, data: Any) -> Optimizer:
     return only_optimizer(trainer, module)
 
 
-def _parts(module: LightningModule, data: Any) -> list[Any]:
-    """What has hooks on data, in the order that they are called and asked in."""
+def _hook_owners(module: LightningModule, data: Any) -> list[Any]:
+    """The objects with hooks on data, in the order of their calls."""
     return [data, module] if isinstance(data, LightningDataModule) else [module]
 
 
-class Transfer:
-    """Puts batches where the module is, by the hooks of the data module or of the module.
+class BatchTransfer:
+    """Moves batches to the device of the module, with the hooks of the data module or of the module.
 
     Args:
-        trainer: whose device it is.
+        trainer: the trainer with the device.
         module: the module.
-        data: a data module, whose hooks come first, or anything else.
+        data: a data module, whose hooks come first; or anything else.
     """
 
     def __init__(self, trainer: Trainer, module: LightningModule, data: Any) -> None:
         self._device, self._hooks = trainer.strategy.root_device, dict[str, Any]()
         for name in ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"):
-            owner = next((part for part in _parts(module, data) if is_overridden(name, part)), module)
+            owner = next((part for part in _hook_owners(module, data) if is_overridden(name, part)), module)
             self._hooks[name] = getattr(owner, name)
 
     def __call__(self, batch: Any) -> Any:
@@ -98,7 +98,7 @@ class Transfer:
 
 
 def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
-    """The one optimiser whose rate is to be set by nobody else, or what is wrong."""
+    """The only optimiser of the module. Several, and schedulers, are errors."""
     if not module.automatic_optimization:
         raise InputError(
             "expected a module with automatic optimisation, got automatic_optimization=False: with optimiser steps of "
@@ -119,8 +119,8 @@ def only_optimizer(trainer: Trainer, module: LightningModule) -> Optimizer:
     return optimizers[0]
 
 
-def loaders_of(module: LightningModule, data: Any) -> tuple[Iterable[Any], "Iterable[Any] | None"]:
-    """Batches for training and for validation."""
+def choose_loaders(module: LightningModule, data: Any) -> tuple[Iterable[Any], "Iterable[Any] | None"]:
+    """The loaders of training and of validation."""
     if isinstance(data, tuple | list) and len(data) in (1, 2):
         return data[0], (data[1] if len(data) == 2 else None)
     if data is not None and not isinstance(data, LightningDataModule):

@@ -1,4 +1,4 @@
-"""The value of a LightningModule: its own validation, and the mean of what it logs there."""
+"""The validation of a LightningModule: its hooks are called, and the means of what it logs are its values."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -15,17 +15,17 @@ from torchmetrics import Metric
 
 from paceline.errors import TrainingError
 
-RETURNED, USUAL = "the loss that validation_step returned", "val_loss"
+RETURNED_LOSS, USUAL_NAME = "the loss that validation_step returned", "val_loss"
 
 
 class Validation:
     """Validates a module through its own hooks.
 
     Args:
-        trainer: whose strategy and precision the module has.
-        module: the module; its `log` is to be `Validation.log`.
-        batches: of the held-out set.
-        transfer: puts a batch where the module is.
+        trainer: the trainer with the strategy and precision of the module.
+        module: the module. Its `log` must be replaced by `Validation.log`.
+        batches: batches of the held-out set.
+        transfer: moves a batch to the device of the module.
         monitor: name of the value, as it is logged; None for the loss that `validation_step` returns, or "val_loss".
     """
 
@@ -44,7 +44,7 @@ class Validation:
         self._metrics: dict[str, Metric] = {}
 
     def log(self, name: str, value: Any, *_: Any, batch_size: int | None = None, **__: Any) -> None:
-        """Stand in for the module's `log`: means over batches, weighted by their sizes; what training logs is left."""
+        """Replace the module's `log`: means over batches, weighted by their sizes. Logs of training are ignored."""
         if not self.trainer.validating:
             return
         if isinstance(value, Metric):
@@ -57,21 +57,21 @@ class Validation:
 
     @torch.no_grad()
     def run(self) -> float:
-        """The value at the weights as they are."""
+        """The value at the current weights."""
         self._sums, self._metrics = {}, {}
         self.module.eval()
         self.trainer.validating = True
         try:
-            self._through()
+            self._run_batches()
         finally:
             self.trainer.training = True
-        found = {name: float(total / weight) for name, (total, weight) in self._sums.items()}
+        values = {name: float(total / weight) for name, (total, weight) in self._sums.items()}
         for name, metric in self._metrics.items():
-            found[name] = float(metric.compute())
+            values[name] = float(metric.compute())
             metric.reset()
-        return self._chosen(found)
+        return self._choose(values)
 
-    def _through(self) -> None:
+    def _run_batches(self) -> None:
         module, strategy, limit = self.module, self.trainer.strategy, self.trainer.limit_val_batches
         takes_index = is_param_in_hook_signature(module.validation_step, "batch_idx", min_args=2)
         module.on_validation_start()
@@ -83,19 +83,19 @@ class Validation:
             output: Any = strategy.validation_step(batch, *([i] if takes_index else []))
             loss = output.get("loss") if isinstance(output, dict) else output
             if isinstance(loss, Tensor):
-                self.log(RETURNED, loss)
+                self.log(RETURNED_LOSS, loss)
             module.on_validation_batch_end(output, batch, i)
         self._batch = None
         module.on_validation_epoch_end()
         module.on_validation_end()
 
-    def _chosen(self, found: dict[str, float]) -> float:
-        wanted = [self.monitor] if self.monitor is not None else [RETURNED, USUAL]
-        for name in wanted:
-            if name in found:
-                return found[name]
-        logged = ", ".join(sorted(set(found) - {RETURNED})) or "nothing"
+    def _choose(self, values: dict[str, float]) -> float:
+        names = [self.monitor] if self.monitor is not None else [RETURNED_LOSS, USUAL_NAME]
+        for name in names:
+            if name in values:
+                return values[name]
+        logged = ", ".join(sorted(set(values) - {RETURNED_LOSS})) or "nothing"
         raise TrainingError(
-            f"validation gave no {' and no '.join(wanted)}, it logged {logged}: return the loss from validation_step, "
+            f"validation gave no {' and no '.join(names)}, it logged {logged}: return the loss from validation_step, "
             "or pass the name of what it logs as monitor="
         )

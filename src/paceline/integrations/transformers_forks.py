@@ -1,7 +1,7 @@
 """A Hugging Face Trainer as a training that can be forked.
 
-The Trainer never trains: its own methods make the batches, the optimiser, the loss with its gradients, and the metrics.
-A fork under a schedule ends with the weights that `Trainer.train` would have made on the same batches.
+The Trainer never runs its own loop. Its methods make the batches, the optimiser, the loss with its gradients, and the
+metrics. A fork under a schedule ends with the weights that `Trainer.train` would have made on the same batches.
 """
 
 # transformers leaves many of its types open
@@ -28,42 +28,42 @@ def trainer_training(
     every: int | None = None,
     average: float | None = AVERAGE_SHARE,
 ) -> "Callable[[], TrainerTraining]":
-    """A factory of trainings for `tune`, from what makes a Trainer.
+    """A factory of trainings for `tune`, from a function that makes a Trainer.
 
     Args:
-        make_trainer: makes the Trainer, with its model, arguments and data.
-        monitor: what runs are judged by, as `Trainer.evaluate` names it; without an eval_dataset the training loss
-            serves.
+        make_trainer: builds the Trainer, with its model, arguments and data.
+        monitor: the metric that forks are compared by, as `Trainer.evaluate` names it. Without an eval_dataset it is
+            the training loss.
         every: steps between observations; by default 200 observations a run.
-        average: share of the steps so far that the average of the weights reaches back over; None switches it off.
+        average: share of the steps so far that the average of the weights covers; None switches it off.
     """
     if not callable(make_trainer):
         raise InputError(
             f"make_trainer must be a function without arguments, got a {type(make_trainer).__name__}: pass "
             "`make` and not `make()`, since each fork has a Trainer of its own"
         )
-    return partial(_made, make_trainer, monitor, every, average)
+    return partial(_build, make_trainer, monitor, every, average)
 
 
-def _made(
+def _build(
     make_trainer: Callable[[], Trainer], monitor: str, every: int | None, average: float | None
 ) -> "TrainerTraining":
-    with preserve_random_state():  # a Trainer seeds everything there is
+    with preserve_random_state():  # a Trainer sets the global seeds
         return TrainerTraining(make_trainer(), monitor=monitor, every=every, average=average)
 
 
 class TrainerTraining(TorchTraining):
-    """One run of a Trainer's model, by the Trainer's own methods.
+    """One run of a Trainer's model, which calls the Trainer's methods.
 
-    Used: get_train_dataloader, create_optimizer, get_batch_samples, training_step (and with it compute_loss), evaluate;
-    overrides of them count. Gradients are accumulated and clipped as its arguments say. Its callbacks are removed, its
-    scheduler is never made, and nothing is logged or saved.
+    These are called, also if you override them: get_train_dataloader, create_optimizer, get_batch_samples,
+    training_step (and with it compute_loss) and evaluate. Gradients are accumulated and clipped as its arguments say.
+    Its callbacks are removed, its scheduler is never made, and nothing is logged or saved.
 
     Args:
         trainer: the Trainer, for one device.
-        monitor: the metric that runs are judged by, where there is an eval_dataset.
+        monitor: the metric that forks are compared by, if there is an eval_dataset.
         every: steps between observations.
-        average: share of the steps so far that the average of the weights reaches back over.
+        average: share of the steps so far that the average of the weights covers.
     """
 
     def __init__(
@@ -87,7 +87,9 @@ class TrainerTraining(TorchTraining):
         super().__init__(
             model,
             trainer.create_optimizer(),
-            batches=BatchGroups(_Shuffled(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps),
+            batches=BatchGroups(
+                _ShuffledLoader(trainer.get_train_dataloader()), trainer.args.gradient_accumulation_steps
+            ),
             loss=self._loss,
             evaluate=self._evaluate if trainer.eval_dataset is not None else None,
             step=self._step,
@@ -98,7 +100,7 @@ class TrainerTraining(TorchTraining):
         self._prepared: Any = trainer.accelerator.prepare(model)
 
     def _step(self, model: nn.Module, optimizer: Optimizer, batches: list[Any]) -> Tensor:
-        """One update from the batches that its gradients are accumulated over; their mean loss."""
+        """One update, with gradients accumulated over these batches. Returns their mean loss."""
         trainer = self.trainer
         trainer.state.global_step = self.steps_done
         batches, items = trainer.get_batch_samples(iter(batches), len(batches), trainer.args.device)
@@ -108,10 +110,10 @@ class TrainerTraining(TorchTraining):
         if trainer.args.max_grad_norm:
             trainer.accelerator.clip_grad_norm_(model.parameters(), trainer.args.max_grad_norm)
         optimizer.step()  # pyright: ignore[reportUnknownMemberType]
-        return torch.stack(losses).sum()  # each is a share already
+        return torch.stack(losses).sum()  # each is divided already
 
     def _loss(self, model: nn.Module, batches: list[Any]) -> Tensor:
-        """The mean loss of the averaged weights, where there is nothing to evaluate on."""
+        """The mean loss of the averaged weights, if there is no eval_dataset."""
         assert self.average is not None
         trainer = self.trainer
         with self.average.swap_into(self.model), preserve_random_state(), trainer.compute_loss_context_manager():
@@ -129,14 +131,14 @@ class TrainerTraining(TorchTraining):
 
     def _metric(self) -> float:
         metrics = self.trainer.evaluate()
-        self.trainer.state.log_history.clear()  # hundreds of evaluations, which nobody reads there
+        self.trainer.state.log_history.clear()  # hundreds of evaluations would pile up there
         if self.monitor not in metrics:
             raise TrainingError(f"monitor={self.monitor!r} is not what evaluate gives: it gives {', '.join(metrics)}")
         return float(metrics[self.monitor])
 
 
 def check_single_device(args: Any, who: str) -> None:
-    """Refuse what losses and gradients cannot be read in."""
+    """Refuse settings with which losses and gradients cannot be read."""
     if args.world_size > 1 or args.n_gpu > 1:
         count = max(args.world_size, args.n_gpu)
         raise InputError(
@@ -147,8 +149,8 @@ def check_single_device(args: Any, who: str) -> None:
         raise InputError(f"{who} cannot read gradients that fp16 has scaled: pass bf16=True, or neither")
 
 
-class _Shuffled:
-    """Passes in an order drawn from the fork's own randomness; accelerate seeds its samplers by counting passes."""
+class _ShuffledLoader:
+    """A loader whose order comes from the fork's own random numbers. Accelerate seeds samplers by epoch."""
 
     def __init__(self, loader: Iterable[Any]) -> None:
         self._loader = loader
