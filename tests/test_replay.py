@@ -10,7 +10,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.replay import ROWS, ReplayRun, compare_runs, replay_schedule
 from paceline.study import Study
 from paceline.tuner import Tuner
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 
 SCHEDULE = Schedule.constant(0.1, 200)
 

@@ -25,11 +25,15 @@ from paceline.shapes import Constant, Cosine, OneCycle
 from paceline.strategy import Dynamic, FixedSchedules, Strategy
 from paceline.study import Study
 from paceline.tuner import tune
-from paceline.views.data import StudyView
-from paceline.views.format import format_cost, format_number, format_schedule
-from paceline.views.live import progress_display
-from paceline.views.study_view import study_view
-from paceline.views.text import make_console
+from paceline.views import (
+    StudyView,
+    format_cost,
+    format_number,
+    format_schedule,
+    make_console,
+    progress_display,
+    study_view,
+)
 
 FOLDER, TUNED, BOUNDS, COST = Path("runs") / "demo", "paceline", (1e-4, 1e-1), 2.3
 FIXED = {"constant": Constant(), "cosine": Cosine(), "one-cycle": OneCycle()}

@@ -23,8 +23,7 @@ from paceline.model import (
 from paceline.shapes import Constant, Cosine, Linear, OneCycle, Shape, WarmupStableDecay
 from paceline.study import Study
 from paceline.traces import LearningRateRange, Schedule, Trace, is_sound
-from paceline.views.plan import EndForecast, ForecastCurve, PlanView, RunEnd, RunLine
-from paceline.views.study_view import study_view
+from paceline.views import EndForecast, ForecastCurve, PlanView, RunEnd, RunLine, study_view
 
 USUAL_SHAPES: dict[str, Shape] = {
     "constant": Constant(),

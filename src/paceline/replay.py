@@ -16,8 +16,7 @@ from paceline.errors import TrainingError
 from paceline.runner import build
 from paceline.traces import Schedule
 from paceline.training import values_by_weights
-from paceline.views.data import StudyView
-from paceline.views.format import format_number
+from paceline.views import StudyView, format_number
 
 ROWS = 10
 

@@ -12,7 +12,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.tuner import tune
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.integrations.event_files import write_events
 
 

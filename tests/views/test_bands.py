@@ -7,7 +7,7 @@ import pytest
 
 from paceline.study import Created, Decided, Report
 from paceline.views.bands import checks, coverage, forecast_bands, forecast_level
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import FORECAST, STUDY, golden
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from paceline.views.cost_curves import cost_curves
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

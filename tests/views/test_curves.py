@@ -18,7 +18,7 @@ from paceline.views.curves import (
     thin,
     whole_curve,
 )
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

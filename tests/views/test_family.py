@@ -14,7 +14,7 @@ from paceline.views.family import (
     nearest_tasks,
     run_lines,
 )
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import golden
 
 FAMILY = golden("journal-1-family")

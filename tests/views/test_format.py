@@ -12,7 +12,7 @@ from paceline.views.format import (
     format_schedule,
     format_seconds,
 )
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

@@ -2,7 +2,7 @@
 
 from paceline.study import Decided, Interval
 from paceline.views.grids import failure_lines, surfaces
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

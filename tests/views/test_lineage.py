@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from paceline.views.lineage import lineage
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_curves import chain_of_clones
 

@@ -12,7 +12,7 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.views.figures import FIGURES
 from paceline.views.figures.style import DARK
 from paceline.views.plots import _NEEDS, Plots
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

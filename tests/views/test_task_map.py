@@ -5,7 +5,7 @@ import pytest
 
 from paceline.study import Decided
 from paceline.views.data import StudyView
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.task_map import new_task_posterior, task_locations
 from tests.views.studies import STUDY, golden
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.text import describe_result, event_lines, study_page
 from tests.views.consoles import string_console
 from tests.views.studies import STUDY, golden

@@ -85,8 +85,7 @@ def plan(
 
             typer.echo(json_module.dumps({"out": str(out), **plan_json(view)}))
             return
-        from paceline.views import describe_plan
-        from paceline.views.text import make_console
+        from paceline.views import describe_plan, make_console
 
         console = make_console()
         console.print(describe_plan(view), soft_wrap=not console.is_terminal)

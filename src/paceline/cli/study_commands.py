@@ -13,7 +13,7 @@ from paceline.errors import InputError
 
 if TYPE_CHECKING:
     from paceline.traces import Schedule
-    from paceline.views.data import ForkView, StudyView
+    from paceline.views import ForkView, StudyView
 
 
 @app.command()
@@ -22,11 +22,11 @@ def show(study: StudyArgument, json: JsonOption = False) -> None:
     with report_errors():
         view = load_view(study)
         if json:
-            from paceline.views.study_json import study_json
+            from paceline.views import study_json
 
             typer.echo(json_module.dumps({"study": str(study), **study_json(view)}))
             return
-        from paceline.views.text import make_console, study_page
+        from paceline.views import make_console, study_page
 
         make_console().print(study_page(view, study))
 
@@ -45,7 +45,7 @@ def export(
 ) -> None:
     """Write the schedule that a study found: as JSON, as a table, or as a Python function without dependencies."""
     with report_errors():
-        from paceline.views.export import as_csv, as_python
+        from paceline.views import as_csv, as_python
 
         view = load_view(study)
         schedule, origin = _schedule_and_origin(view, study, task, best=best)
@@ -99,7 +99,7 @@ def _best(view: "StudyView", study: Path) -> "ForkView":
         why = "every fork failed" if view.finished is not None else "nothing has been observed yet"
         raise InputError(f"{study} has no schedule to offer: {why}")
     if view.finished is None:
-        from paceline.views.format import format_progress
+        from paceline.views import format_progress
 
         print_line(
             f"note: {study} is not over, {format_progress(view)} are done: this is its best fork so far, {best.fork}"
@@ -122,15 +122,14 @@ def replay(study: StudyArgument, factory: FactoryArgument, json: JsonOption = Fa
         make_training = load_factory(factory)
 
         from paceline.replay import compare_runs, replay_schedule
-        from paceline.views.format import format_schedule
-        from paceline.views.text import make_console
+        from paceline.views import format_schedule, make_console
 
         console = make_console()
         if not json:
             console.print(f"training {schedule.steps:,} steps: {format_schedule(schedule)}", soft_wrap=True)
         run = replay_schedule(make_training, schedule, None if json else console)
         if json:
-            from paceline.views.study_json import finite_values
+            from paceline.views import finite_values
 
             steps, values = view.whole_run(best.fork)
             original = {"fork": best.fork, "steps": steps, "values": values}

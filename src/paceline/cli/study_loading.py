@@ -9,12 +9,12 @@ from paceline.cli.application import print_line
 
 if TYPE_CHECKING:
     from paceline.study import Event
-    from paceline.views.data import StudyView
+    from paceline.views import StudyView
 
 
 def load_view(study: Path) -> "StudyView":
     """A study so far. It may still be running."""
-    from paceline.views.study_view import study_view
+    from paceline.views import study_view
 
     return study_view(load_events(study))
 
@@ -30,14 +30,14 @@ def load_events(study: Path) -> "tuple[Event, ...]":
 def journal_view(folder: Path) -> "StudyView":
     """What the journal in a folder holds. It is empty if there is no journal yet."""
     from paceline.study import read_journal
-    from paceline.views.study_view import study_view
+    from paceline.views import study_view
 
     return study_view(read_journal(folder / "journal.jsonl"))
 
 
 def print_how_to_continue(folder: Path) -> None:
     """After Ctrl-C: print what is kept, and the command that continues."""
-    from paceline.views.format import format_progress
+    from paceline.views import format_progress
 
     program = "python -m paceline" if Path(sys.argv[0]).name == "__main__.py" else "paceline"
     view = journal_view(folder)

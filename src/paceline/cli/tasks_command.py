@@ -61,10 +61,7 @@ def tasks(
     folder = study or Path("runs") / family.replace(":", "-")
     with report_errors():
         from paceline.factory import load_tasks
-        from paceline.views.family import describe_budget
-        from paceline.views.format import format_progress
-        from paceline.views.study_json import study_json
-        from paceline.views.text import describe_result, make_console
+        from paceline.views import describe_budget, describe_result, format_progress, make_console, study_json
 
         factories = load_tasks(family)
 
@@ -113,7 +110,7 @@ def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str,
     """Tune, shown on a console or not at all; Ctrl-C prints how to continue."""
     from paceline.study import read_journal
     from paceline.tuner import tune_tasks
-    from paceline.views.live import progress_display
+    from paceline.views import progress_display
 
     try:
         with progress_display(console, read_journal(folder / "journal.jsonl")) as view:

@@ -76,9 +76,7 @@ def tune(
 
         make_runner = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
 
-        from paceline.views.format import format_cost, format_progress
-        from paceline.views.study_json import study_json
-        from paceline.views.text import describe_result, make_console
+        from paceline.views import describe_result, format_cost, format_progress, make_console, study_json
 
         console = make_console()
         if not quiet and not json:
@@ -109,7 +107,7 @@ def _run(
     """
     from paceline.study import read_journal
     from paceline.tuner import tune as run
-    from paceline.views.live import progress_display
+    from paceline.views import progress_display
 
     try:
         with progress_display(console, read_journal(folder / "journal.jsonl")) as view:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from paceline.study import Interval
 from paceline.views.curves import finite_points, fork_values, forks_by_number, last_observation
 from paceline.views.data import DecisionView, ForkView, StudyView
-from paceline.views.study_view import forecast_weights
+from paceline.views.projection import forecast_weights
 
 LOW, HIGH = 0.05, 0.95
 NORMAL_95 = 1.6448536269514722

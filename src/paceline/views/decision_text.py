@@ -7,7 +7,7 @@ from typing import NamedTuple
 from paceline.study import Interval, Reason, Report, StudyState, column, describe, describe_failure
 from paceline.views.data import Band
 from paceline.views.format import format_band, format_number
-from paceline.views.study_view import forecasts_by_fork
+from paceline.views.projection import forecasts_by_fork
 
 
 class DecisionText(NamedTuple):

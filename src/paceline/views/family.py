@@ -12,7 +12,7 @@ from paceline.study import Decided, Event, Report, describe, describe_all, descr
 from paceline.traces import Schedule
 from paceline.views.data import StudyView
 from paceline.views.format import format_number, format_progress, format_range
-from paceline.views.study_view import forecasts_by_fork
+from paceline.views.projection import forecasts_by_fork
 
 MAX_RATES = 8
 """Rates of a schedule that a table shows."""

@@ -13,10 +13,11 @@ from rich.text import Text
 from paceline.study import Event, StudyState, describe_all
 from paceline.views.data import StudyView
 from paceline.views.format import format_progress
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.text import event_lines, fork_table
 
-SHOWN_DECISIONS, SHOWN_GONE = 2, 4
+MAX_DECISIONS = 2  # on the screen, the latest
+MAX_STOPPED = 4  # forks on the screen that do not go on, the latest
 
 
 class LineDisplay:
@@ -25,7 +26,7 @@ class LineDisplay:
     Args:
         console: where to print; None prints nothing.
         past: events of a study that is continued.
-        title: what runs, put before each line.
+        title: the name of the study, before each line.
     """
 
     def __init__(self, console: Console | None, past: Sequence[Event] = (), *, title: str = "") -> None:
@@ -41,7 +42,7 @@ class LineDisplay:
             self._console.print(self._prefix + line, soft_wrap=True)
 
     def on_step(self, fork: int, step: int) -> None:
-        """Say nothing: intervals are reported when they are done."""
+        """Print nothing: an interval is reported when it is done."""
 
     def __enter__(self) -> "LineDisplay":
         return self
@@ -57,18 +58,18 @@ class ScreenDisplay:
     Args:
         console: a terminal.
         past: events of a study that is continued.
-        title: what runs.
+        title: the name of the study.
     """
 
     def __init__(self, console: Console, past: Sequence[Event] = (), *, title: str = "") -> None:
         self._state, self._title = StudyState.of(past), title
         self._view, self._began = study_view(self._state), time.perf_counter()
         self._steps: dict[int, int] = {}
-        self._before = self._view.done_steps
-        self._live = Live(console=console, get_renderable=self._drawn, refresh_per_second=4)
+        self._done_before = self._view.done_steps
+        self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4)
 
     def on_event(self, event: Event) -> None:
-        """Take the event in; the next redraw shows it."""
+        """Add an event; the next redraw shows it."""
         self._state.append(event)
         self._view = study_view(self._state)
 
@@ -85,24 +86,25 @@ class ScreenDisplay:
     ) -> None:
         self._live.__exit__(kind, error, traceback)
 
-    def _drawn(self) -> RenderableType:
-        """The whole screen; called from the thread that redraws, so it reads the view once."""
+    def _draw(self) -> RenderableType:
+        """The whole screen. The thread that redraws calls this, so it reads the view once."""
         view, steps = self._view, self._steps
         forks = [f if f.stop is None else f._replace(step=max(steps.get(f.fork, 0), f.step)) for f in view.forks]
         done = view.done_steps + sum(f.step for f in forks) - sum(f.step for f in view.forks)
-        over = ("dropped", "failed", "ended") if view.tasks else ("dropped", "failed")
-        gone = [fork for fork in forks if fork.state in over]
-        shown = [fork for fork in forks if fork not in gone[:-SHOWN_GONE]]
-        words = "ended or failed earlier" if view.tasks else "dropped or failed earlier"
-        more = [Text(f"{len(forks) - len(shown)} {words}", style="dim")] * (len(shown) < len(forks))
+        final_states = ("dropped", "failed", "ended") if view.tasks else ("dropped", "failed")
+        stopped = [fork.fork for fork in forks if fork.state in final_states]
+        hidden = set(stopped[:-MAX_STOPPED])
+        shown = [fork for fork in forks if fork.fork not in hidden]
+        how = "ended or failed earlier" if view.tasks else "dropped or failed earlier"
+        note = [Text(f"{len(hidden)} {how}", style="dim")] * bool(hidden)
         reasons = [
-            Text(f"decision {d.round}: {'; '.join(describe_all(d.reasons))}") for d in view.decisions[-SHOWN_DECISIONS:]
+            Text(f"decision {d.round}: {'; '.join(describe_all(d.reasons))}") for d in view.decisions[-MAX_DECISIONS:]
         ]
-        return Group(self._bar(view, done), fork_table(view, shown), *more, *reasons)
+        return Group(self._bar(view, done), fork_table(view, shown), *note, *reasons)
 
     def _bar(self, view: StudyView, done: int) -> Table:
-        elapsed, fresh = time.perf_counter() - self._began, done - self._before
-        left = f"{elapsed / fresh * (view.total_steps - done):.0f} s left" if fresh > 0 else ""
+        elapsed, steps = time.perf_counter() - self._began, done - self._done_before
+        left = f"{elapsed / steps * (view.total_steps - done):.0f} s left" if steps > 0 else ""
         row = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=max(view.total_steps, 1), completed=done, width=30)
         title = [Text(self._title, style="bold")] if self._title else []
@@ -113,7 +115,7 @@ class ScreenDisplay:
 def progress_display(
     console: Console | None, past: Sequence[Event] = (), *, title: str = ""
 ) -> LineDisplay | ScreenDisplay:
-    """The view that suits where the output goes; None prints nothing."""
+    """What shows a running study: a screen on a terminal, lines elsewhere, nothing if there is no console."""
     if console is not None and console.is_terminal:
         return ScreenDisplay(console, past, title=title)
     return LineDisplay(console, past, title=title)

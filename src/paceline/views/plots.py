@@ -6,7 +6,7 @@ from paceline.errors import InputError
 from paceline.study import Study
 from paceline.views.data import StudyView
 from paceline.views.figures import FIGURES, Figure, recolour
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 
 _NEEDS = {
     "traces": "an interval that was run",

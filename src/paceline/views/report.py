@@ -21,7 +21,7 @@ from paceline.views.captions import CAPTIONS
 from paceline.views.data import StudyView
 from paceline.views.decision_text import decision_texts
 from paceline.views.figures import DARK_COLOURS, FIGURES, Figure, costs, graph_objects
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.text import describe_result, describe_settings, fork_table
 
 TITLE_HEIGHT, MIN_TOP_MARGIN = 26, 30  # pixels

@@ -1,4 +1,4 @@
-"""A study in words and tables: what it was asked for, its forks and where they come from, decisions, the result."""
+"""A study as text and tables: its settings, its forks and their origin, its decisions, and its result."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ from paceline.views.format import (
     format_progress,
     format_schedule,
 )
-from paceline.views.study_view import forecasts_by_fork
+from paceline.views.projection import forecasts_by_fork
 
 _COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
 
@@ -30,7 +30,7 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 def describe_settings(view: StudyView) -> str:
-    """What the study was asked for, in one line."""
+    """The settings of a study, in one line."""
     if view.tasks:
         return describe_family(view)
     s, strategy = view.settings, view.settings.get("strategy", {})
@@ -48,28 +48,27 @@ def describe_settings(view: StudyView) -> str:
 def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
     """One line per fork."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    peaked = any(fork.schedule.tuned_base is not None for fork in view.forks)
-    foreseen = any(fork.forecast is not None for fork in view.forks)
+    with_peak = any(fork.schedule.tuned_base is not None for fork in view.forks)
+    with_forecast = any(fork.forecast is not None for fork in view.forks)
     family = bool(view.tasks)
     for name in (*(("run", "task") if family else ("fork", "from")), "step", "rate now"):
         table.add_column(name, justify="left" if name in ("from", "task") else "right", no_wrap=True)
-    for name in (*(["peak rate"] * peaked), "value"):
+    for name in (*(["peak rate"] * with_peak), "value"):
         table.add_column(name, justify="right", no_wrap=True)
-    if foreseen:
+    if with_forecast:
         table.add_column("forecast of its end" if family else "forecast at its next decision", no_wrap=True)
     table.add_column("state")
     for fork in forks:
-        born = "the start" if fork.parent is None else f"fork {fork.parent} at {fork.start:,}"
-        born = fork.task if family else born
+        origin = "the start" if fork.parent is None else f"fork {fork.parent} at {fork.start:,}"
         state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
-        row = [str(fork.fork), born, f"{fork.step:,}", format_number(fork.rate)]
-        row += [format_number(fork.multiplier)] * peaked + [format_number(view.value(fork))]
-        table.add_row(*row, *([format_band(fork.forecast)] * foreseen), state, style=_COLOURS[fork.state])
+        row = [str(fork.fork), fork.task if family else origin, f"{fork.step:,}", format_number(fork.rate)]
+        row += [format_number(fork.multiplier)] * with_peak + [format_number(view.value(fork))]
+        table.add_row(*row, *([format_band(fork.forecast)] * with_forecast), state, style=_COLOURS[fork.state])
     return table
 
 
 def event_lines(event: Event, view: StudyView) -> list[str]:
-    """The plain lines of an event, none where it says nothing new; `view` is the study with this event in it."""
+    """The plain lines of an event, none if it adds nothing. `view` is the study with this event in it."""
     if view.tasks:
         return run_lines(event, view)
     match event:
@@ -92,7 +91,7 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
 
 
 def describe_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
-    """How a study ended, or how it stands, and what to do next."""
+    """How a study ended, or how far it is, and what to do next."""
     if view.tasks:
         return family_result(view, path)
     best = view.best
@@ -103,8 +102,8 @@ def describe_result(view: StudyView, path: Path) -> "list[str | RenderableType]"
     values = ", ".join(f"{format_number(value)} ({of} weights)" for of, value in best.last_values.items())
     if view.finished is None:
         return [f"not over: {format_progress(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
-    kept = Checkpoints.of_study(path).path(best.fork, best.step)  # not where forks were driven by hand, or by Ray Tune
-    state = f"its checkpoint: {kept}" if kept.exists() else "no checkpoint is kept here"
+    checkpoint = Checkpoints.of_study(path).path(best.fork, best.step)  # there is none with Ray Tune, or ask and tell
+    state = f"its checkpoint: {checkpoint}" if checkpoint.exists() else "no checkpoint is kept here"
     return [
         f"fork {best.fork} ended best: {values}",
         format_schedule(best.schedule),

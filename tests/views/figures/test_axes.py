@@ -5,7 +5,7 @@ import math
 import pytest
 
 from paceline.views.figures.axes import clip_to_axis, log_ticks, rate_axis, value_axis
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

@@ -1,7 +1,7 @@
 """Levels of observations in their forecasts."""
 
 from paceline.views.figures.calibration import calibration
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.views.figures.comparison import comparison
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

@@ -1,7 +1,7 @@
 """Studies side by side."""
 
 from paceline.views.figures.costs import costs
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

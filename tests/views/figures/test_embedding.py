@@ -1,7 +1,7 @@
 """Tasks on a map."""
 
 from paceline.views.figures.embedding import embedding
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_task_map import view_with_new_task
 

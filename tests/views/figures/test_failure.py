@@ -3,7 +3,7 @@
 import numpy as np
 
 from paceline.views.figures.failure import failure
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.study import Event, read_journal
 from paceline.views.figures import FIGURES, Figure
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import GOLDEN, STUDY
 
 JOURNALS = sorted(GOLDEN.glob("journal*.jsonl"))

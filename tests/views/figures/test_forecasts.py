@@ -4,7 +4,7 @@ import pytest
 
 from paceline.views.bands import checks, forecast_bands
 from paceline.views.figures.forecasts import forecasts
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

@@ -8,7 +8,7 @@ import pytest
 from paceline.study import Created
 from paceline.views.figures import FIGURES
 from paceline.views.figures.labels import label, weights_label
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import golden, with_text
 
 

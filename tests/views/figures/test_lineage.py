@@ -2,7 +2,7 @@
 
 from paceline.views.figures.lineage import lineage
 from paceline.views.figures.style import LIGHT
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

@@ -8,7 +8,7 @@ import pytest
 from paceline import InputError
 from paceline.views.figures import FIGURES
 from paceline.views.figures.style import DARK, DARK_COLOURS, LIGHT, recolour
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY
 
 

@@ -1,7 +1,7 @@
 """Grids of latent functions, with a slider over decisions."""
 
 from paceline.views.figures.surface import surface
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from paceline.study import Created
 from paceline.views.figures.traces import traces
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 from tests.views.test_curves import chain_of_clones
 

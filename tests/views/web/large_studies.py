@@ -6,7 +6,7 @@ import pytest
 
 from paceline.study import read_journal
 from paceline.views.data import StudyView
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.web import study_reader
 from paceline.views.web.study_reader import StudyReader
 

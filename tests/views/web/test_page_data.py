@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks._journals import write_study
 from paceline.errors import InputError
-from paceline.views.study_view import Selection, study_view
+from paceline.views.projection import Selection, study_view
 from paceline.views.web.page_data import (
     best_schedule,
     decisions_page,

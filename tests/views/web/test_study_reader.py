@@ -7,7 +7,7 @@ import pytest
 from paceline.errors import JournalError
 from paceline.study import Journal
 from paceline.study.journal import write_line
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.web.study_reader import StudyReader
 from tests.views.studies import EVENTS
 from tests.views.web.studies import append, write

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from paceline.study import Decided, StudyState
-from paceline.views.study_view import Selection
+from paceline.views.projection import Selection
 
 MAX_FORKS, MAX_REPORTS, MAX_DECISIONS = 120, 1_200, 40
 

@@ -11,7 +11,7 @@ from paceline.errors import JournalError
 from paceline.study import StudyState
 from paceline.views.data import StudyView
 from paceline.views.decision_text import DecisionText, decision_text
-from paceline.views.study_view import study_view
+from paceline.views.projection import study_view
 from paceline.views.web.journal_lines import JournalLines
 from paceline.views.web.journal_tail import JournalTail, read_head
 from paceline.views.web.selection import select_all, select_part

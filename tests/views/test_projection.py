@@ -4,7 +4,7 @@ import pytest
 
 from paceline.study import Created, Failure, because
 from paceline.views.data import Band
-from paceline.views.study_view import Selection, forecast_weights, study_view
+from paceline.views.projection import Selection, forecast_weights, study_view
 from tests.views.studies import STUDY, golden
 
 

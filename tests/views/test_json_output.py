@@ -3,8 +3,8 @@
 import json
 import math
 
-from paceline.views.study_json import finite_values, study_json
-from paceline.views.study_view import study_view
+from paceline.views.json_output import finite_values, study_json
+from paceline.views.projection import study_view
 from tests.views.studies import STUDY, golden
 
 
