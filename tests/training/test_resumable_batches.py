@@ -64,5 +64,5 @@ def test_empty_batches_say_what_to_do() -> None:
     with pytest.raises(TrainingError, match=r"batches is empty: expected a DataLoader"):
         take(batches, randomness, 1)
     once, randomness = resumable(iter([torch.ones(1)]))
-    with pytest.raises(TrainingError, match="starts anew each time it is iterated"):
+    with pytest.raises(TrainingError, match="can be iterated again and again"):
         take(once, randomness, 2)
