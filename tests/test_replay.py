@@ -7,7 +7,7 @@ from rich.console import Console
 from paceline import Schedule
 from paceline.errors import TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
-from paceline.replay import ROWS, ReplayRun, compare_runs, replay_schedule
+from paceline.replay import COMPARED_STEPS, ReplayRun, compare_runs, replay_schedule
 from paceline.study import Study
 from paceline.tuner import Tuner
 from paceline.views.projection import study_view
@@ -80,7 +80,7 @@ def test_the_same_run_is_recognised() -> None:
     compared = text(compare_runs(view, view.best.fork, run))
     assert "values of the averaged weights" in compared or "values of the raw weights" in compared
     assert "the same run, value for value" in compared
-    assert len([line for line in compared.splitlines() if line.strip()[:1].isdigit()]) == ROWS
+    assert len([line for line in compared.splitlines() if line.strip()[:1].isdigit()]) == COMPARED_STEPS
     other = ReplayRun(run.steps, {name: [2 * value for value in column] for name, column in run.values.items()})
     assert "a replay can end a little worse" in text(compare_runs(view, view.best.fork, other))
 

@@ -20,9 +20,7 @@ from benchmarks.views import served
 from experiments.study_archive import StudyArchive
 from paceline import Study
 from paceline.planning import plan_from
-from paceline.views.data import study_view
-from paceline.views.figures import comparison, plan_figure, write_figure
-from paceline.views.report import html_report
+from paceline.views import comparison, html_report, plan_figure, study_view, write_figure
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -36,11 +36,11 @@ PEAKS = 25  # peaks tried for each usual shape
 MIN_OBSERVATIONS = 10  # needed to fit the law
 INTERVALS = 10  # intervals of multipliers and of free rates
 CURVE_POINTS = 100  # points of the forecast in a figure
-RATE_POINTS = 2000  # points of a rate in a figure
+FIGURE_RATES = 2000  # points of a rate in a figure
 END_VALUES = 5  # last values, whose mean is how a run ended
 
 
-class Log(NamedTuple):
+class PlanSource(NamedTuple):
     """One log and the runs in it. `study` is set if the log is a study."""
 
     name: str
@@ -96,17 +96,17 @@ def plan_from(
     return _view(logs, model, planned, stable_range(model.traces, bounds))
 
 
-def _read(path: Path, columns: LogColumns, grouped: GroupedWarnings) -> Log:
+def _read(path: Path, columns: LogColumns, grouped: GroupedWarnings) -> PlanSource:
     study = Study.open(path) if (path / "study.json").exists() else None
     if study is not None and study.tasks:
         raise InputError(
             f"{path} is a family of tasks, and a plan is for one model: see the schedule for each task with "
             f"`paceline show {path}`"
         )
-    return Log(str(path), read_log(path, grouped, columns), study)
+    return PlanSource(str(path), read_log(path, grouped, columns), study)
 
 
-def _bounds(logs: Sequence[Log], family: str) -> LearningRateRange:
+def _bounds(logs: Sequence[PlanSource], family: str) -> LearningRateRange:
     """From a study's lower bound, or below the lowest peak, to the highest rate that worked; free rates must decay."""
     traces = [trace for log in logs for trace in log.traces]
     high, lows = highest_stable_rate(traces), list[float]()
@@ -117,7 +117,7 @@ def _bounds(logs: Sequence[Log], family: str) -> LearningRateRange:
     return LearningRateRange(min(lows), high)
 
 
-def _view(logs: Sequence[Log], model: LawModel, planned: PlannedSchedule, bounds: LearningRateRange) -> PlanView:
+def _view(logs: Sequence[PlanSource], model: LawModel, planned: PlannedSchedule, bounds: LearningRateRange) -> PlanView:
     traces, schedule = model.traces, planned.schedule
     sign = traces[0].objective.sign
     spread = np.linspace(int(planned.forecast.steps[0]), schedule.steps, CURVE_POINTS).astype(int)
@@ -144,7 +144,7 @@ def _view(logs: Sequence[Log], model: LawModel, planned: PlannedSchedule, bounds
     )
 
 
-def _describe(log: Log) -> str:
+def _describe(log: PlanSource) -> str:
     count = len(log.traces)
     kind = "fork" if log.study is not None else "run"
     return f"{log.name} ({count} {kind}{'s' * (count > 1)})"
@@ -204,7 +204,7 @@ def _best(traces: Sequence[Trace]) -> Trace | None:
     return max(longest_runs, key=lambda trace: trace.objective.sign * _end_value(trace), default=None)
 
 
-def _run_end(log: Log) -> RunEnd | None:
+def _run_end(log: PlanSource) -> RunEnd | None:
     """How the best run of a source ended: a study's winner, or the best of the others."""
     closing = f"mean of the last {END_VALUES} values"
     if log.study is not None:
@@ -225,8 +225,8 @@ def _run_end(log: Log) -> RunEnd | None:
 
 
 def _rates(trace: Trace, begin: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and rates of a run, at most `RATE_POINTS` of them."""
-    steps = np.unique(np.linspace(begin, max(trace.last_step - 1, begin), RATE_POINTS).astype(int))
+    """Steps and rates of a run, at most `FIGURE_RATES` of them."""
+    steps = np.unique(np.linspace(begin, max(trace.last_step - 1, begin), FIGURE_RATES).astype(int))
     return steps, trace.schedule(steps)
 
 

@@ -18,7 +18,7 @@ from paceline.traces import Schedule
 from paceline.training import values_by_weights
 from paceline.views import StudyView, format_number
 
-ROWS = 10
+COMPARED_STEPS = 10
 
 
 class ReplayRun(NamedTuple):
@@ -75,10 +75,10 @@ def compare_runs(view: StudyView, fork: int, replay: ReplayRun) -> RenderableTyp
 
 
 def _spread(steps: list[int]) -> list[int]:
-    """At most `ROWS` of them, evenly spread."""
-    if len(steps) <= ROWS:
+    """At most `COMPARED_STEPS` of them, evenly spread."""
+    if len(steps) <= COMPARED_STEPS:
         return steps
-    return [steps[round(row * (len(steps) - 1) / (ROWS - 1))] for row in range(ROWS)]
+    return [steps[round(row * (len(steps) - 1) / (COMPARED_STEPS - 1))] for row in range(COMPARED_STEPS)]
 
 
 def _last(values: dict[str, Any]) -> str:

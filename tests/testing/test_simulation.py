@@ -7,7 +7,7 @@ from paceline import Schedule
 from paceline.shapes import Constant
 from paceline.strategy import FixedSchedules
 from paceline.study import Interval
-from paceline.testing.simulation import OBSERVATIONS, _losses, _observed_steps, run_simulation
+from paceline.testing.simulation import OBSERVATIONS_PER_RUN, _losses, _observed_steps, run_simulation
 
 BOUNDS = (1e-4, 1e-1)
 
@@ -34,7 +34,7 @@ def test_the_loss_depends_on_the_rates_so_far_and_not_on_the_intervals() -> None
 
 @pytest.mark.parametrize(("start", "stop", "steps"), [(0, 10, [5, 10]), (10, 13, [13]), (0, 1, [1])])
 def test_an_interval_is_observed_at_its_end_too(start: int, stop: int, steps: list[int]) -> None:
-    assert _observed_steps(interval(0.01, start, stop), 5 * OBSERVATIONS) == steps
+    assert _observed_steps(interval(0.01, start, stop), 5 * OBSERVATIONS_PER_RUN) == steps
 
 
 @pytest.mark.parametrize(("failing", "failed"), [("nothing", 0), ("high rates", 1), ("everything", 4)])

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.traces import Objective, Schedule, Trace
+from paceline.traces import Objective, Schedule, Trace, is_sound
 
 Series = list[tuple[int, float]]  # step and number, in the order written
 Rate = str | float | Schedule
-LARGEST_VALUE = 1e100  # a loss above this says that training has diverged
 
 
 def constant_rate(rate: "Rate | None", names: Sequence[str]) -> "float | Schedule | None":
@@ -54,7 +53,7 @@ def _latest(series: Series) -> Series:
 
 def _usable(values: Series) -> tuple[Series, bool]:
     """Finite values, then the first value of a failure if the run failed; and whether it did."""
-    finite = [abs(number) < LARGEST_VALUE for _, number in values]
+    finite: list[bool] = is_sound(np.array([number for _, number in values])).tolist()
     if not any(finite):
         return [], False
     last = len(finite) - 1 - finite[::-1].index(True)

@@ -12,12 +12,12 @@ from paceline.errors import ConformanceError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner import Factories, Local, Runner, make_runner
 from paceline.study import Checkpoints, Interval, Report
-from paceline.testing.comparison import Observations, different_entry, different_observation, different_weights
 from paceline.testing.failing_training import FailingTraining
+from paceline.testing.run_comparison import Observations, different_entry, different_observation, different_weights
 from paceline.traces import Schedule
 from paceline.training import Training, load_checkpoint
 
-SEED = 5
+STUDY_SEED = 5
 FAILURE_RATES = (0.01, 0.005, 0.0025)  # of three forks: the first trains, the others raise and report NaN
 FAILURE_STEPS = 20
 
@@ -111,7 +111,7 @@ class _Case:
     def open(self, make: "str | Callable[[Factories], Runner]", factories: Factories, name: str) -> "closing[Runner]":
         """The runner, working for a study in a folder of its own."""
         started = make_runner(make, factories)
-        started.attach(Checkpoints(self.folder / name / "checkpoints"), SEED)
+        started.attach(Checkpoints(self.folder / name / "checkpoints"), STUDY_SEED)
         return closing(started)
 
 

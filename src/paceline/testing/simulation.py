@@ -9,7 +9,7 @@ from paceline.study import Failure, Interval
 from paceline.tuner import Tuner
 
 Failing = Literal["nothing", "high rates", "everything"]
-OBSERVATIONS = 80  # of a whole run
+OBSERVATIONS_PER_RUN = 80  # of a whole run
 
 
 def run_simulation(
@@ -37,7 +37,7 @@ def run_simulation(
 
 
 def _observed_steps(interval: Interval, steps: int) -> list[int]:
-    every = max(1, steps // OBSERVATIONS)
+    every = max(1, steps // OBSERVATIONS_PER_RUN)
     return sorted({*range(interval.start + every, interval.stop, every), interval.stop})
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from paceline.errors import ConformanceError, InputError, TrainingError
-from paceline.testing.comparison import Observations, different_entry, different_observation
+from paceline.testing.run_comparison import Observations, different_entry, different_observation
 from paceline.traces import Schedule
 from paceline.training import (
     Reseedable,
@@ -24,7 +24,7 @@ from paceline.training import (
 )
 
 OTHER_RATE = 1 / 3  # the rate that must make a difference, as a factor
-SEED = 7
+FIRST_SEED = 7
 
 
 def check_training(
@@ -85,7 +85,7 @@ class _Case:
                 f"{type(training).__name__}: add the methods that are missing"
             )
         if isinstance(training, Reseedable):
-            training.reseed(SEED)
+            training.reseed(FIRST_SEED)
         return training
 
     def run(self, schedule: Schedule, training: Training | None = None, stop: int | None = None) -> _Run:
@@ -285,7 +285,7 @@ def _check_reseed(case: _Case) -> None:
             list(training.advance(case.schedule, case.pause // 2 + 1))
         case.load(training, path)
         assert isinstance(training, Reseedable)
-        training.reseed(SEED + 1)
+        training.reseed(FIRST_SEED + 1)
         runs.append(case.run(case.schedule, training))
     difference = different_observation(runs[0].observations, runs[1].observations, case.tolerance)
     if difference:

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from paceline.testing.comparison import different_entry, different_observation, different_weights
+from paceline.testing.run_comparison import different_entry, different_observation, different_weights
 
 STATE = {"model": {"0.weight": torch.tensor([1.0, 2.0])}, "steps": [1, 2, {"done": 3}], "name": "adam", "nothing": None}
 
