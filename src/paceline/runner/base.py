@@ -9,8 +9,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
-from paceline.study import Checkpoints, Failure, Interval, Report
-from paceline.traces import is_sound
+from paceline.study import Checkpoints, Failure, Interval, Report, failure_of_values
 from paceline.training import Training, values_by_weights
 
 Factory = Callable[[], Training]
@@ -42,10 +41,7 @@ class ObservationBuffer:
         self.steps.append(int(step))
         for weights, number in values.items():
             self._columns.setdefault(weights, []).append(number)
-        observed = np.array(list(values.values()))
-        if is_sound(observed).all():
-            return None
-        return Failure("diverged" if np.isfinite(observed).all() else "not finite", step=int(step))
+        return failure_of_values(list(values.values()), int(step))
 
     def report(self, interval: Interval, failure: Failure | None = None) -> Report:
         """The report on the interval."""

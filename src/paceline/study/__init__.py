@@ -4,7 +4,7 @@ from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, emb
 from paceline.study.checkpoints import Checkpoints
 from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Finished, Interval, Report, Values
 from paceline.study.folders import changed_at, search_studies, studies_below
-from paceline.study.fork_traces import ForkTraces, column
+from paceline.study.fork_traces import ForkTraces, column, failure_of_values
 from paceline.study.journal import Journal, read_journal, read_line
 from paceline.study.known_runs import digest_of_runs, load_known_runs, save_known_runs, with_parents
 from paceline.study.reasons import Failure, Reason, as_failure, as_reason, because
@@ -47,6 +47,7 @@ __all__ = [
     "describe_failure",
     "digest_of_runs",
     "embedding_in",
+    "failure_of_values",
     "format_number",
     "load_known_runs",
     "read_journal",

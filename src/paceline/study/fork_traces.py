@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.study.events import Report, Values
+from paceline.study.reasons import Failure
 from paceline.study.state import ForkState, StudyState
 from paceline.traces import Objective, Trace, is_sound
 
@@ -26,6 +27,14 @@ def sound_part(report: Report, values: Sequence[float]) -> tuple[np.ndarray, np.
     count = len(observed) if sound.all() else int(np.argmin(sound))
     last_step = int(steps[count - 1]) if count else report.start
     return np.append(steps[:count], max(report.stop, last_step + 1)), np.append(observed[:count], np.nan)
+
+
+def failure_of_values(values: Sequence[float], step: int) -> Failure | None:
+    """The failure of an observation that cannot be learnt from; None if it can be."""
+    observed = np.array(values)
+    if is_sound(observed).all():
+        return None
+    return Failure("diverged" if np.isfinite(observed).all() else "not finite", step=step)
 
 
 class ForkTraces:

@@ -3,11 +3,8 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import numpy as np
-
 from paceline.errors import InputError
-from paceline.study import Failure, Interval
-from paceline.traces import is_sound
+from paceline.study import Failure, Interval, failure_of_values
 
 Values = Sequence[float] | Mapping[str, Sequence[float]]
 Columns = dict[str, tuple[float, ...]]
@@ -46,7 +43,7 @@ def checked(interval: Interval, steps: Sequence[int], values: Values) -> tuple[t
 def unsound_value(steps: tuple[int, ...], columns: Columns) -> Failure | None:
     """The failure of a report with a value that cannot be learnt from; None if all of them can."""
     for row, step in enumerate(steps):
-        values = np.array([column[row] for column in columns.values()])
-        if not is_sound(values).all():
-            return Failure("diverged" if np.isfinite(values).all() else "not finite", step=step)
+        failure = failure_of_values([column[row] for column in columns.values()], step)
+        if failure is not None:
+            return failure
     return None
