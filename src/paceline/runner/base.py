@@ -9,7 +9,7 @@ import numpy as np
 
 from paceline.errors import InputError
 from paceline.runner.stopwatch import Stopwatch
-from paceline.study import Checkpoints, Failure, Interval, Report, failure_of_values
+from paceline.study import Checkpoints, Failure, Interval, KeepRule, Report, failure_of_values
 from paceline.training import Training, values_by_weights
 
 Factory = Callable[[], Training]
@@ -43,12 +43,17 @@ class ObservationBuffer:
             self._columns.setdefault(weights, []).append(number)
         return failure_of_values(list(values.values()), int(step))
 
-    def report(self, interval: Interval, failure: Failure | None = None) -> Report:
-        """The report on the interval."""
+    @property
+    def latest(self) -> dict[str, float]:
+        """The values of the latest observation, by weights."""
+        return {weights: column[-1] for weights, column in self._columns.items() if len(column) == len(self.steps)}
+
+    def report(self, interval: Interval, failure: Failure | None = None, kept: int | None = None) -> Report:
+        """The report on the interval; `kept` is the step whose state was kept as the best."""
         values = {weights: tuple(column) for weights, column in self._columns.items()}
         last = self.steps[-1] if self.steps else interval.start
         stop = interval.stop if failure is None else last
-        return Report(interval.fork, interval.start, stop, tuple(self.steps), values, failure)
+        return Report(interval.fork, interval.start, stop, tuple(self.steps), values, failure, kept)
 
 
 class Runner(ABC):
@@ -58,6 +63,7 @@ class Runner(ABC):
         checkpoints: where states are kept; `attach` sets it.
         stopwatch: counts the seconds spent on "training" and on "checkpoint".
         on_step: called with (fork, step) at each observation.
+        keep_rule: says which observations of an interval are so good that their state is kept; None for none.
     """
 
     reads_storage: ClassVar[bool] = False
@@ -66,6 +72,7 @@ class Runner(ABC):
         self.checkpoints, self.seed = Checkpoints(Path("checkpoints")), 0
         self.stopwatch = Stopwatch()
         self.on_step: Callable[[int, int], None] = _ignore
+        self.keep_rule: Callable[[Interval], KeepRule | None] = _keep_none
 
     def attach(self, checkpoints: Checkpoints, seed: int) -> None:
         """Work for a study: keep states there, and draw randomness from its seed."""
@@ -78,6 +85,10 @@ class Runner(ABC):
     @abstractmethod
     def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
         """Train all intervals."""
+
+    def evaluates(self) -> bool:
+        """Whether the trainings say that their values come from an evaluation; False if they do not say."""
+        return False
 
     def clone_seed(self, interval: Interval) -> int | None:
         """The seed of a clone, which draws other random numbers than its parent; None if the fork just goes on."""
@@ -99,3 +110,6 @@ class Runner(ABC):
 
 
 def _ignore(fork: int, step: int) -> None: ...
+
+
+def _keep_none(interval: Interval) -> None: ...

@@ -6,9 +6,10 @@ from typing import Any
 
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories, ObservationBuffer, Runner, by_task
+from paceline.runner.best_of_interval import BestOfInterval, is_evaluating
 from paceline.runner.user_errors import failure_of
 from paceline.study import Failure, Interval, Report
-from paceline.training import Reseedable, Training, load_checkpoint, save_checkpoint
+from paceline.training import Reseedable, Training, copy_state, load_checkpoint, same_states, save_checkpoint
 
 
 class Local(Runner):
@@ -29,10 +30,16 @@ class Local(Runner):
     ) -> None:
         super().__init__()
         self._factories = by_task(make_training)
-        self.training, self._task = build(self._factories[0]), 0
+        self.training = build(self._factories[0])
+        self._task: int = 0
         self._others: dict[int, Training] = {}
         self._save_state, self._load_state = save, load
         self._loaded: Path | None = None
+        self._is_checked = False
+
+    def evaluates(self) -> bool:
+        """Whether the training says that its values come from an evaluation."""
+        return is_evaluating(self.training)
 
     def prepare(self, task: int = 0) -> None:
         """Keep the state of the untrained run."""
@@ -63,34 +70,64 @@ class Local(Runner):
 
     def train(self, interval: Interval) -> Generator[int, None, Report]:
         """Train one interval, yielding the step of each observation; the report is returned."""
-        observations = ObservationBuffer()
+        observations, best = ObservationBuffer(), BestOfInterval(interval, self.keep_rule(interval))
         try:
             self._load(interval)
-            failure = yield from self._advance(interval, observations)
-            if failure is None:
-                target = self.checkpoints.target(interval)
-                self._save(target)
-                self._loaded = target
+            failure = yield from self._advance(interval, observations, best)
         except TrainingError:
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
             failure = failure_of(error)
-        return observations.report(interval, failure)
+        with self.stopwatch.on("checkpoint"):
+            best.save(self.checkpoints, self._save_state)
+        if failure is None:
+            failure = self._save_end(interval)
+        return observations.report(interval, failure, best.step_after(failure))
 
-    def _advance(self, interval: Interval, observations: ObservationBuffer) -> Generator[int, None, Failure | None]:
+    def _save_end(self, interval: Interval) -> Failure | None:
+        """Keep the state that the interval leaves behind. A state that cannot be had fails the fork."""
+        target = self.checkpoints.target(interval)
+        try:
+            self._save(target)
+        except TrainingError:
+            raise
+        except Exception as error:
+            return failure_of(error)
+        self._loaded = target
+        return None
+
+    def _advance(
+        self, interval: Interval, observations: ObservationBuffer, best: BestOfInterval
+    ) -> Generator[int, None, Failure | None]:
         """Train and collect observations; how it failed is returned, None if it did not."""
+        at_last_yield: dict[str, Any] | None = None
         with self.stopwatch.on("training"):
             for step, value in self.training.advance(interval.schedule, interval.stop):
                 failure = observations.add(step, value)
                 if failure is not None:
                     return failure
+                best.offer(observations.steps[-1], observations.latest, self._copy)
+                if step == interval.stop and best.rule is not None and not self._is_checked:
+                    at_last_yield = self._copy()
                 yield observations.steps[-1]
+        if at_last_yield is not None:
+            self._check_complete(at_last_yield)
         if observations.steps:
             return None
         return Failure(
             "raised",
             f"the training yielded nothing up to step {interval.stop:,}: it must yield (step, value) as it trains",
         )
+
+    def _check_complete(self, at_last_yield: dict[str, Any]) -> None:
+        """Refuse a training whose state is complete only after its last yield: the best weights would be wrong."""
+        if not same_states(at_last_yield, self.training.state_dict()):
+            raise TrainingError(
+                "state_dict() gives another state after the last yield of advance() than at it, so the state of the "
+                "best moment of a run cannot be kept: bring the training's own attributes up to date before each "
+                'yield, or pass keep="last"'
+            )
+        self._is_checked = True
 
     def _load(self, interval: Interval) -> None:
         """Put the training into the state that the interval begins from."""
@@ -103,6 +140,9 @@ class Local(Runner):
         seed = self.clone_seed(interval)
         if seed is not None and isinstance(self.training, Reseedable):
             self.training.reseed(seed)
+
+    def _copy(self) -> dict[str, Any]:
+        return copy_state(self.training.state_dict())
 
     def _save(self, target: Path) -> None:
         with self.stopwatch.on("checkpoint"):

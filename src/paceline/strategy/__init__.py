@@ -1,6 +1,6 @@
 """What to try: strategies are functions of the history, without state, files or clocks."""
 
-from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
+from paceline.strategy.base import Decision, Fork, Goal, History, Keep, Strategy
 from paceline.strategy.default import default_strategy
 from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.final_forecast import FinalForecast
@@ -23,6 +23,7 @@ __all__ = [
     "ForkPlan",
     "Goal",
     "History",
+    "Keep",
     "ModelQuantile",
     "MultiTask",
     "NewTask",

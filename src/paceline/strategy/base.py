@@ -7,13 +7,15 @@ history always gives the same decision, so a study goes on after a crash as if n
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from operator import index
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.study import Failure, Interval, Reason
+from paceline.study import BestState, Failure, Interval, Reason
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
+
+Keep = Literal["best", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Goal:
         objective: whether small or large values are good, and of which weights they are.
         seed: of everything a strategy draws.
         tasks: names of the tasks, if a family of them is tuned.
+        keep: "best" if the weights of the best moment of a run are wanted, "last" if those of its end are.
+        early_stop: whether a study may end when nothing that is left can be expected to beat its best moment.
     """
 
     lr_range: LearningRateRange
@@ -33,6 +37,8 @@ class Goal:
     objective: Objective
     seed: int = 0
     tasks: tuple[str, ...] = ()
+    keep: Keep = "last"
+    early_stop: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "seed"):  # NumPy's integers become Python's, which go to JSON
@@ -45,6 +51,11 @@ class Goal:
             raise InputError(f"steps must be at least 1, got {self.steps}: it is the length of one run")
         if self.seed < 0:
             raise InputError(f"seed must not be negative, got {self.seed}: pass 0, 1, 2, ...")
+        if self.keep not in ("best", "last"):
+            raise InputError(
+                f'keep must be "best" or "last", got {self.keep!r}: "best" returns the weights of the best moment of '
+                'the run, "last" those of its end'
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +76,7 @@ class Fork:
         failure: how it failed.
         task: number of its task in a family.
         interval_start: the step at which its latest interval begins.
+        best: the best moment of its run so far whose state was kept, if states are kept.
     """
 
     id: int
@@ -79,6 +91,7 @@ class Fork:
     failure: Failure | None = None
     task: int = 0
     interval_start: int = 0
+    best: BestState | None = None
 
     @property
     def multiplier(self) -> float:
@@ -119,6 +132,12 @@ class History:
     goal: Goal
     forks: tuple[Fork, ...] = ()
     round: int = 0
+
+    @property
+    def best(self) -> BestState | None:
+        """The best moment of all forks, dropped and failed ones too; None if no states are kept."""
+        bests = [fork.best for fork in self.forks if fork.best is not None]
+        return max(bests, key=lambda best: self.goal.objective.sign * best.value, default=None)
 
     @property
     def alive(self) -> list[Fork]:

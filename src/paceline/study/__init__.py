@@ -1,6 +1,7 @@
 """What happened: a study folder with an append-only journal, and what its events add up to."""
 
 from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
+from paceline.study.best_states import BestState, BestStates, KeepRule
 from paceline.study.checkpoints import Checkpoints
 from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Finished, Interval, Report, Values
 from paceline.study.folders import changed_at, search_studies, studies_below
@@ -16,6 +17,8 @@ from paceline.study.wording import describe, describe_all, describe_failure, for
 __all__ = [
     "EVENTS",
     "BestRun",
+    "BestState",
+    "BestStates",
     "Checkpoints",
     "Created",
     "Decided",
@@ -29,6 +32,7 @@ __all__ = [
     "Head",
     "Interval",
     "Journal",
+    "KeepRule",
     "Reason",
     "Report",
     "Study",

@@ -84,6 +84,7 @@ class Report(Event):
         steps: when values were observed.
         values: one value per step under "raw", "averaged", or both.
         failure: how it failed, None if it reached its end.
+        kept: the step of the best observation so far on its path, if it is one of these and its state was kept.
     """
 
     fork: int
@@ -92,6 +93,7 @@ class Report(Event):
     steps: tuple[int, ...]
     values: Values
     failure: Failure | None = None
+    kept: int | None = None
 
     @property
     def kind(self) -> str:
@@ -131,13 +133,22 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Event):
-    """The study is over: the winner, its value and the weights that the value is of."""
+    """The study is over.
+
+    Args:
+        fork: the winner, None if there is none.
+        step: length of a run; if the best weights were kept, the step they were observed at.
+        value: the winner's value at that step.
+        weights: the weights that the value is of.
+        last: the winner's value at the end of its run, if the best weights were kept.
+    """
 
     name: ClassVar[str] = "finished"
     fork: int | None
     step: int
     value: float | None
     weights: str
+    last: float | None = None
 
 
 EVENTS: dict[str, type[Event]] = {

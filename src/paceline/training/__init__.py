@@ -17,9 +17,10 @@ from paceline.training.checkpoint import (
     write_checkpoint,
 )
 from paceline.training.device_batches import DeviceBatches
-from paceline.training.protocol import Observation, Reseedable, Training, values_by_weights
+from paceline.training.protocol import Evaluating, Observation, Reseedable, Training, values_by_weights
 from paceline.training.randomness import Randomness, get_random_state, preserve_random_state, set_random_state
 from paceline.training.rates import rate_ratios, set_rates
+from paceline.training.state_copy import copy_state, same_states
 from paceline.training.torch_training import TorchTraining
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "AVERAGE_SHARE",
     "BatchGroups",
     "DeviceBatches",
+    "Evaluating",
     "Observation",
     "Randomness",
     "Reseedable",
     "TorchTraining",
     "Training",
+    "copy_state",
     "get_random_state",
     "load_checkpoint",
     "newest_weight",
@@ -54,6 +57,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "preserve_random_state",
     "rate_ratios",
     "require_checkpoint",
+    "same_states",
     "save_checkpoint",
     "set_random_state",
     "set_rates",

@@ -20,7 +20,8 @@ class Training(Protocol):
     `advance` trains to `stop` at the rates of `schedule` and yields (steps done, value) on the way. The value is a
     number, or a dict with "raw" and "averaged". The state is everything that decides how the run continues: loading it
     into another training of the same kind continues the same run. A state holds tensors, numbers, strings, lists and
-    dicts; its tensors come back on the CPU.
+    dicts; its tensors come back on the CPU. If the best weights are kept, `state_dict` is also called while `advance`
+    waits at a yield, and must be complete there.
     """
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
@@ -33,6 +34,16 @@ class Training(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
+        ...
+
+
+@runtime_checkable
+class Evaluating(Protocol):
+    """A training that says whether its values are of data that it does not train on. Then its best weights are kept."""
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether values come from an evaluation; False if they are losses of the training itself."""
         ...
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from paceline.traces import Schedule
 from paceline.training.device_optimizer import DeviceOptimizer
 from paceline.training.recordable import NotRecordableError, check_recordable, recording
+from paceline.training.state_copy import copy_state
 from paceline.training.state_layout import flatten_state, restore_state
 from paceline.training.torch_training import RECENT_BATCHES, TorchTraining
 from paceline.training.work_stream import WorkStream
@@ -228,6 +229,12 @@ class RecordedTraining:
         self.stream.synchronize()
         state = {**self.training.state_dict(), "optimizer": self._optimizer.state_dict()}
         return {**state, "generators": {**state["generators"], **self.stream.random_state()}}
+
+    def copy_state(self) -> dict[str, Any]:
+        """A copy of the state, made in the stream, so that the next step comes after it."""
+        state = self.state_dict()
+        with self.stream.activate():
+            return copy_state(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Copy a state into the tensors that the recordings use."""

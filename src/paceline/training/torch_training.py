@@ -159,6 +159,11 @@ class TorchTraining:
                 f"evaluate(model) must return one number, got {_description(value)}: take its mean, or a sum"
             ) from error
 
+    @property
+    def evaluates(self) -> bool:
+        """Whether runs are judged by `evaluate`, not by the training loss."""
+        return self.evaluate is not None
+
     def models(self) -> list[tuple[str, nn.Module]]:
         """The models that are evaluated, by the name of their weights."""
         return [("raw", self.model)] + ([("averaged", self.average.module)] if self.average is not None else [])

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Factories, Runner, make_runner
-from paceline.strategy import Strategy
-from paceline.study import Checkpoints, Event, Interval, describe_failure
+from paceline.strategy import Keep, Strategy
+from paceline.study import Checkpoints, Event, Interval, describe_failure, read_settings
 from paceline.traces import LearningRateRange, Objective
 from paceline.training import Training, load_checkpoint
 from paceline.tuner.loop import Tuner
@@ -29,6 +29,8 @@ def tune(
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    keep: "Keep | None" = None,
+    early_stop: bool = True,
 ) -> Result:
     """Tune the learning rate of one training run.
 
@@ -45,16 +47,29 @@ def tune(
             what makes a runner from `training`, with settings of its own: `partial(Ray, gpus=0.5)`.
         on_event: called with every new event.
         on_step: called with (fork, step) as forks go.
+        keep: "best" returns the weights of the best moment of the run, "last" those of its end. By default "best" if
+            the training evaluates (`evaluate=`), else "last".
+        early_stop: whether to end when nothing that is left can be expected to beat the best moment. It has no effect
+            with keep="last".
     """
     with ExitStack() as stack:
         folder = folder_of(stack, study)
 
-        def make() -> Tuner:
+        def make(started: Runner) -> Tuner:
             return Tuner(
-                lr=lr, steps=steps, cost=cost, strategy=strategy, mode=mode, study=folder, seed=seed, on_event=on_event
+                lr=lr,
+                steps=steps,
+                cost=cost,
+                strategy=strategy,
+                mode=mode,
+                study=folder,
+                seed=seed,
+                on_event=on_event,
+                keep=keep or what_to_keep(folder, started),
+                early_stop=early_stop,
             )
 
-        tuner, started = run_study(stack, training, runner, folder, make, on_step)
+        tuner, started = run_study(stack, training, runner, folder, make, on_step, seed)
         return keep_winner(tuner, started, folder, study)
 
 
@@ -63,17 +78,26 @@ def folder_of(stack: ExitStack, study: "str | Path | None") -> Path:
     return Path(stack.enter_context(TemporaryDirectory(prefix="paceline-")) if study is None else study)
 
 
+def what_to_keep(folder: Path, runner: Runner) -> Keep:
+    """What a continued study keeps; the best weights of a new one if its training evaluates."""
+    if (folder / "study.json").exists():
+        return read_settings(folder)["settings"].get("keep", "last")
+    return "best" if runner.evaluates() else "last"
+
+
 def run_study(
     stack: ExitStack,
     training: Factories,
     runner: "str | Callable[[Factories], Runner]",
     folder: Path,
-    make_tuner: Callable[[], Tuner],
+    make_tuner: Callable[[Runner], Tuner],
     on_step: "Callable[[int, int], None] | None",
+    seed: int,
 ) -> tuple[Tuner, Runner]:
     """Run a study to its end; tuner and runner are open until the stack is left."""
     started = stack.enter_context(closing(make_runner(runner, training)))
-    tuner = make_tuner()
+    started.attach(Checkpoints.of_study(folder), seed)
+    tuner = make_tuner(started)
     stack.callback(tuner.close)
     stack.callback(started.close)  # before the lock is released, and the folder removed
     if (folder / "storage.json").exists() and not started.reads_storage:
@@ -81,8 +105,7 @@ def run_study(
             f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: continue it with "
             "runner='ray' and the same storage"
         )
-    started.attach(Checkpoints.of_study(folder), tuner.goal.seed)
-    started.stopwatch = tuner.stopwatch
+    started.stopwatch, started.keep_rule = tuner.stopwatch, tuner.keep_rule
     if on_step is not None:
         started.on_step = on_step
     while (intervals := tuner.ask()) is not None:
@@ -95,7 +118,9 @@ def keep_winner(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path |
     result = tuner.result
     if result.fork is None or result.schedule is None:
         raise no_winner(result, study)
-    path = Checkpoints.of_study(folder).path(result.fork, int(result.schedule.change_points[-1]))
+    best = result.history.best
+    origin = (result.fork, int(result.schedule.change_points[-1])) if best is None else best.origin
+    path = Checkpoints.of_study(folder).path(*origin)
     runner.fetch(path)
     runner.keep_only({path})
     return replace(result, state=load_checkpoint(path) if study is None else path)
@@ -110,9 +135,9 @@ def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
     for report in runner.run(intervals):
         interval = waiting.pop(report.fork)
         if report.failure is not None:
-            tuner.fail(interval, report.failure, report.steps, report.values)
+            tuner.fail(interval, report.failure, report.steps, report.values, kept=report.kept)
             continue
-        tuner.tell(interval, report.steps, report.values)
+        tuner.tell(interval, report.steps, report.values, kept=report.kept)
         if waiting:
             runner.keep_only(_needed(runner, tuner, list(waiting.values())))
 
@@ -130,6 +155,8 @@ def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:
 def _needed(runner: Runner, tuner: Tuner, intervals: list[Interval]) -> set[Path]:
     """The checkpoints that something may begin from, and those about to be written: at most one each per living fork.
 
+    If the best weights are kept, there is at most one more per living fork.
+
     The origins of forks that failed in this round are needed too, until one fork has reached its end: a strategy may go
     back there.
     """
@@ -137,7 +164,7 @@ def _needed(runner: Runner, tuner: Tuner, intervals: list[Interval]) -> set[Path
     arrived = {(f.id, int(f.schedule.change_points[-1])) for f in history.alive if f.id not in waiting}
     failed = {f.origin for f in history.forks if f.failure and f.schedule.change_points[-1] == stop}
     states = {interval.origin for interval in intervals} | (arrived or failed)
-    states |= {(interval.fork, interval.stop) for interval in intervals}
+    states |= {(interval.fork, interval.stop) for interval in intervals} | tuner.kept_states
     if tuner.strategy.restarts:
         states |= {(task, 0) for task in range(max(1, len(tuner.goal.tasks)))}
     return {runner.checkpoints.path(*state) for state in states}

@@ -4,6 +4,7 @@ import numpy as np
 
 from paceline.strategy import Decision, Fork, Goal, History
 from paceline.study import (
+    BestStates,
     Decided,
     Dropped,
     Event,
@@ -30,6 +31,7 @@ class HistoryView:
         self._traces = ForkTraces(goal.objective, goal.objective.weights)
         self._raw = ForkTraces(goal.objective, "raw")
         self._forks: dict[int, tuple[int, Fork]] = {}
+        self.best_states = BestStates(goal.objective.sign)
 
     def of(self, state: StudyState) -> History:
         """The history of a study in this state."""
@@ -57,6 +59,7 @@ class HistoryView:
             failure=reports[-1].failure if reports else None,
             task=latest.task,
             interval_start=latest.start,
+            best=self.best_states.of(state, fork) if self.goal.keep == "best" else None,
         )
 
 
@@ -70,13 +73,19 @@ def consequences(history: History, decision: Decision, step: int) -> list[Event]
 
 
 def _finished(history: History, winner: int | None) -> Finished:
-    """The end of a study: the winner's value, of raw or averaged weights, whichever is better."""
+    """The end of a study: the winner's value, of raw or averaged weights, whichever is better.
+
+    If the best weights are kept, the fork that observed the best value of all wins, whatever became of it later.
+    """
     steps, objective = history.goal.steps, history.goal.objective
     if winner is None:
         return Finished(None, steps, None, objective.weights)
-    last_values = history.fork(winner).last_values
+    best = history.best
+    last_values = history.fork(winner if best is None else best.fork).last_values
     weights, value = max(last_values.items(), key=lambda item: objective.sign * item[1])
-    return Finished(winner, steps, value, weights)
+    if best is None:
+        return Finished(winner, steps, value, weights)
+    return Finished(best.fork, best.step, best.value, best.weights, last=value)
 
 
 def is_whole(decided: Decided, later: list[Event]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.errors import InputError, JournalError, OtherSettingsError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, MultiTask, NewTask, Strategy, default_strategy
+from paceline.strategy import Goal, History, Keep, MultiTask, NewTask, Strategy, default_strategy
 from paceline.study import (
     Created,
     Decided,
@@ -20,6 +20,7 @@ from paceline.study import (
     Failure,
     Interval,
     Journal,
+    KeepRule,
     Report,
     Study,
     StudyState,
@@ -33,7 +34,7 @@ from paceline.study import (
 )
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
-from paceline.tuner.reports import Columns, Values, checked, unsound_value
+from paceline.tuner.reports import Columns, Values, check_kept, checked, unsound_value
 from paceline.tuner.result import Result, remark
 
 
@@ -50,6 +51,10 @@ class Tuner:
         seed: of everything random.
         on_event: called with every new event.
         tasks: names of the tasks of a family, for `MultiTask`; `task_of(interval)` says which one to run.
+        keep: "best" if you keep the state of a run's best moment and say so (`tell(..., kept=step)`), "last" if only
+            the states at the ends of intervals are kept.
+        early_stop: whether the study may end when nothing that is left can be expected to beat the best moment. It
+            needs keep="best".
 
     >>> tuner = Tuner(lr=(1e-4, 1e-1), steps=400, cost=1.5)
     >>> while (intervals := tuner.ask()) is not None:
@@ -73,6 +78,8 @@ class Tuner:
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
         tasks: Sequence[str] = (),
+        keep: Keep = "last",
+        early_stop: bool = True,
     ) -> None:
         if strategy is not None and not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(
@@ -91,7 +98,10 @@ class Tuner:
             )
         self.strategy = strategy
         wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
-        self.goal = Goal(LearningRateRange.of(lr), steps, self.strategy.objective(wanted), seed, tuple(tasks))
+        objective, stops_early = self.strategy.objective(wanted), early_stop and keep == "best"
+        self.goal = Goal(LearningRateRange.of(lr), steps, objective, seed, tuple(tasks), keep, stops_early)
+        if tasks and keep == "best":
+            raise InputError('a family of tasks keeps the ends of its runs, got keep="best": leave keep out')
         self.total_steps = self.strategy.total_steps(self.goal)
         self.stopwatch = Stopwatch("training", "decide", "journal", "checkpoint")
         self._state = StudyState()
@@ -123,29 +133,49 @@ class Tuner:
         """The name of the task that an interval is of; empty if there is no family."""
         return self.goal.tasks[interval.task] if self.goal.tasks else ""
 
-    def tell(self, interval: Interval, steps: Sequence[int], values: Values) -> None:
+    def keep_rule(self, interval: Interval) -> KeepRule | None:
+        """What an observation of an open interval has to beat so that its state is kept; None if none is kept."""
+        if self.goal.keep == "last":
+            return None
+        return self._view.best_states.rule(self._state, interval)
+
+    @property
+    def kept_states(self) -> set[tuple[int, int]]:
+        """Fork and step of the best moments whose states are still needed."""
+        return self._view.best_states.needed(self._state) if self.goal.keep == "best" else set()
+
+    def tell(self, interval: Interval, steps: Sequence[int], values: Values, *, kept: int | None = None) -> None:
         """Report what was observed over an interval.
 
         Args:
             interval: one of those that `ask` returned.
             steps: updates done at each observation, increasing, in (start, stop].
             values: a value for each, of raw weights; or a dict with "raw", "averaged" or both.
+            kept: the step of the best observation, if it satisfies `keep_rule(interval)` and you kept its state.
         """
         at, columns = self._checked(interval, steps, values)
+        check_kept(kept, at, interval, self.keep_rule(interval))
         failure = unsound_value(at, columns)
         if failure is not None:
-            self.fail(interval, failure, at, columns)
+            self.fail(interval, failure, at, columns, kept=kept)
             return
-        self._report(Report(interval.fork, interval.start, interval.stop, at, columns))
+        self._report(Report(interval.fork, interval.start, interval.stop, at, columns, kept=kept))
 
     def fail(
-        self, interval: Interval, failure: "Failure | str", steps: Sequence[int] = (), values: Values = ()
+        self,
+        interval: Interval,
+        failure: "Failure | str",
+        steps: Sequence[int] = (),
+        values: Values = (),
+        *,
+        kept: int | None = None,
     ) -> None:
         """Report that an interval could not be finished, with what was observed until then."""
         self._check_open(interval)
         at, columns = self._checked(interval, steps, values) if len(steps) else ((), {})
+        check_kept(kept, at, interval, self.keep_rule(interval))
         stop = at[-1] if at else interval.start
-        self._report(Report(interval.fork, interval.start, stop, at, columns, as_failure(failure)))
+        self._report(Report(interval.fork, interval.start, stop, at, columns, as_failure(failure), kept))
 
     @property
     def result(self) -> Result:
@@ -158,7 +188,12 @@ class Tuner:
         if end.fork is None:
             return Result(None, None, None, end.weights, history, self._advice(), **more)
         fork = history.fork(end.fork)
-        return Result(fork.schedule, end.value, fork.id, end.weights, history, remark(fork), **more)
+        keeps_best = self.goal.keep == "best"
+        step = end.step if keeps_best else int(fork.schedule.change_points[-1])
+        last = end.last if keeps_best else end.value
+        return Result(
+            fork.schedule, end.value, fork.id, end.weights, history, remark(fork), step=step, last=last, **more
+        )
 
     def _advice(self) -> str:
         """The first reason of the latest decision."""
@@ -294,4 +329,5 @@ class Tuner:
             "total_steps": self.total_steps,
             "seed": goal.seed,
             "strategy": self.strategy.to_json(),
+            **({"keep": goal.keep, "early_stop": goal.early_stop} if goal.keep != "last" else {}),
         }

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from paceline.errors import InputError
-from paceline.study import Failure, Interval, failure_of_values
+from paceline.study import Failure, Interval, KeepRule, failure_of_values
 
 Values = Sequence[float] | Mapping[str, Sequence[float]]
 Columns = dict[str, tuple[float, ...]]
@@ -38,6 +38,19 @@ def checked(interval: Interval, steps: Sequence[int], values: Values) -> tuple[t
             f"steps must increase within ({interval.start}, {interval.stop}], got {at[0]}..{at[-1]}: report those alone"
         )
     return at, columns
+
+
+def check_kept(kept: int | None, at: tuple[int, ...], interval: Interval, rule: KeepRule | None) -> None:
+    """Refuse a kept state that the report does not know of."""
+    if kept is None:
+        return
+    if rule is None:
+        raise InputError(f'kept={kept} was reported, and the study keeps the ends of runs: pass keep="best" to it')
+    if kept not in at:
+        raise InputError(
+            f"kept must be one of the steps that fork {interval.fork} reported, got {kept}: name the step whose state "
+            "was kept"
+        )
 
 
 def unsound_value(steps: tuple[int, ...], columns: Columns) -> Failure | None:

@@ -19,8 +19,9 @@ class Result:
 
     Args:
         schedule: the learning rate of the best fork, from step 0 to the end.
-        value: its value at the end, in the user's units, None where every fork failed. Where a training has no
-            `evaluate` this is a loss of its last few batches, more often below that of all data than above.
+        value: its value at its best moment if the best weights were kept, else at the end; in the user's units, None
+            where every fork failed. Where a training has no `evaluate` this is a loss of its last few batches, more
+            often below that of all data than above.
         fork: its number.
         value_of: which weights the value is of, "raw" or "averaged", whichever ended better.
         history: everything that was observed.
@@ -29,6 +30,8 @@ class Result:
         seconds: wall seconds of this process: "training" (advancing and evaluating), "decide" (the strategy), "journal"
             (waiting for the disk) and "checkpoint" (saving and loading).
         study: everything that happened, as it would be read from its folder; `study.plot` draws it.
+        step: updates done at the moment that `value` and `weights()` are of.
+        last: the value at the end of the best fork; `value` itself if the best weights were not kept.
     """
 
     schedule: Schedule | None
@@ -40,13 +43,16 @@ class Result:
     state: "Path | dict[str, Any] | None" = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     study: Study | None = None
+    step: int | None = None
+    last: float | None = None
 
     def __repr__(self) -> str:
         """One line: all that was observed would fill a screen a hundred times."""
         if self.fork is None or self.schedule is None:
             return f"Result(no fork reached the end: {self.advice})"
         return (
-            f"Result(value={self.value:.6g}, value_of={self.value_of!r}, fork={self.fork}, steps={self.schedule.steps})"
+            f"Result(value={self.value:.6g}, value_of={self.value_of!r}, fork={self.fork}, step={self.step}, "
+            f"steps={self.schedule.steps})"
         )
 
     def plot(self, *, dark: bool = False) -> Any:

@@ -62,7 +62,7 @@ def tune_tasks(
         folder = folder_of(stack, study)
         strategy = with_known_runs(MultiTask(family_settings), known or {}, folder, objective)
 
-        def make() -> Tuner:
+        def make(_: Runner) -> Tuner:
             return Tuner(
                 lr=lr,
                 steps=steps,
@@ -74,7 +74,7 @@ def tune_tasks(
                 tasks=tuple(tasks),
             )
 
-        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, on_step)
+        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, on_step, seed)
         result = Study.open(folder)
         if not result.answers:
             raise no_winner(tuner.result, study)

@@ -9,11 +9,11 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
-from paceline.strategy import Family, Goal, NewTask
+from paceline.strategy import Family, Goal, Keep, NewTask
 from paceline.study import Event, Study, load_known_runs, read_settings
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.training import Training
-from paceline.tuner.drive import folder_of, keep_winner, run_study
+from paceline.tuner.drive import folder_of, keep_winner, run_study, what_to_keep
 from paceline.tuner.families import load_family
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -30,6 +30,8 @@ def warm_start(
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    keep: "Keep | None" = None,
+    early_stop: bool = True,
     settings: NewTaskSettings | None = None,
     **changes: Any,
 ) -> Result:
@@ -45,6 +47,8 @@ def warm_start(
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
         on_event: called with every new event.
         on_step: called with (fork, step) as forks go.
+        keep: "best" returns the weights of the best moment of the run, "last" those of its end; as in `tune`.
+        early_stop: whether to end when nothing that is left can be expected to beat the best moment.
         settings: all other settings as one object; the defaults of `NewTaskSettings` without it.
         changes: single settings by their names, such as `probe=50, forks=2`.
     """
@@ -54,7 +58,7 @@ def warm_start(
         source, runs = _load_copied_family(folder) if (folder / "study.json").exists() else load_family(family)
         strategy = NewTask.of(source, runs, name, new_task_settings)
 
-        def make() -> Tuner:
+        def make(started: Runner) -> Tuner:
             return Tuner(
                 lr=strategy.space.lr_range,
                 steps=strategy.space.steps if steps is None else steps,
@@ -63,9 +67,11 @@ def warm_start(
                 study=folder,
                 seed=seed,
                 on_event=on_event,
+                keep=keep or what_to_keep(folder, started),
+                early_stop=early_stop,
             )
 
-        tuner, open_runner = run_study(stack, make_new, runner, folder, make, on_step)
+        tuner, open_runner = run_study(stack, make_new, runner, folder, make, on_step, seed)
         return keep_winner(tuner, open_runner, folder, study)
 
 

@@ -6,7 +6,6 @@ a second worker gets it too, and the first one to finish counts.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
@@ -94,7 +93,7 @@ class Dispatcher:
         origin = assignment.origin
         state = self.states.reference(origin) if origin is not None and origin != worker.loaded else None
         run = worker.actor.run.options(num_returns="streaming")
-        stream = run.remote(assignment.interval, assignment.target, state, assignment.task)
+        stream = run.remote(assignment.interval, assignment.target, state, assignment.task, assignment.rule)
         worker.loaded = None
         self._running[stream] = Attempt(assignment, worker, time.monotonic())
 
@@ -121,12 +120,7 @@ class Dispatcher:
             self._last_active = time.monotonic()
         elif time.monotonic() - self._last_active > self._warn_after:
             self._last_active = float("inf")
-            cluster = self.pool.cluster
-            warnings.warn(
-                f"no worker has come for {self._warn_after:.0f} s: a fork needs {cluster.resources}, the cluster has "
-                f"{cluster.describe()}; the study waits for room, lower cpus= or gpus= if there will be none",
-                stacklevel=2,
-            )
+            self.pool.warn_without_workers(self._warn_after)
 
     def _wait(self) -> list[Any]:
         """Wait for news: from running attempts, of workers that have started, of states that are saved."""
@@ -149,12 +143,13 @@ class Dispatcher:
         return None
 
     def _read_stream(self, stream: Any) -> Report | None:
-        """Read the next object of a running attempt: a list of steps, its report, or its state."""
+        """Read the next object of a running attempt: a list of steps, its report, or a state."""
         attempt = self._running[stream]
         try:
             reference = next(stream)
             if attempt.report is not None:
-                return self._finish_attempt(attempt, attempt.report, reference)
+                attempt.states.append(reference)
+                return self._finish_if_complete(attempt, attempt.report)
             message = ray.get(reference)
         except (RayError, StopIteration) as error:
             del self._running[stream]
@@ -164,7 +159,7 @@ class Dispatcher:
             return None
         self._pass_on_steps(attempt.assignment, message.steps)
         attempt.report = message
-        return self._finish_attempt(attempt, message, None) if message.failure is not None else None
+        return self._finish_if_complete(attempt, message)
 
     def _pass_on_steps(self, assignment: Assignment, steps: Iterable[int]) -> None:
         """Call `on_step` once for each step, even if the interval is run again."""
@@ -173,24 +168,25 @@ class Dispatcher:
                 assignment.last_step = step
                 self._on_step(assignment.interval.fork, step)
 
-    def _finish_attempt(self, attempt: Attempt, report: Report, state: Any) -> Report | None:
-        """Stop the other attempts at the same interval. The report is returned once the state is safe."""
-        assignment, worker = attempt.assignment, attempt.worker
+    def _finish_if_complete(self, attempt: Attempt, report: Report) -> Report | None:
+        """Stop the other attempts at the same interval. The report is returned once all its states are safe."""
+        assignment, worker, targets = attempt.assignment, attempt.worker, attempt.targets
+        if len(attempt.states) < len(targets):
+            return None
         self._stop_attempts(assignment, keep=worker)
         self.pool.idle.append(worker)
-        if report.failure is not None:
-            return report
-        if assignment.interval is not None:
+        if assignment.interval is not None and report.failure is None:
             self.step_times.add(time.monotonic() - attempt.started, assignment.steps)
             worker.loaded = assignment.target
-        saving = self.states.save(assignment.target, state)
-        if saving is None:
-            return report
-        self._saving[saving] = (assignment, report)
-        return None
+        saves = [self.states.save(path, state) for path, state in zip(targets, attempt.states, strict=True)]
+        assignment.unsaved = {saving for saving in saves if saving is not None}
+        self._saving |= dict.fromkeys(assignment.unsaved, (assignment, report))
+        return None if assignment.unsaved else report
 
     def _finish_save(self, saving: Any) -> Report | None:
         assignment, report = self._saving.pop(saving)
+        if saving not in assignment.unsaved:  # another of its states was lost, and the interval is run again
+            return None
         try:
             ray.get(saving)
         except RayError as error:
@@ -199,8 +195,10 @@ class Dispatcher:
                 failed = TrainingError(f"the checkpoint {assignment.target} could not be written: {reason}")
                 raise paceline_error(error) or failed from None
             self.states.forget(assignment.target)  # it was lost with its worker or its node before it was written
+            assignment.unsaved.clear()
             return self._queue_again(assignment, error, crashed=not isinstance(error, ObjectLostError))
-        return report
+        assignment.unsaved.discard(saving)
+        return None if assignment.unsaved else report
 
     def _handle_lost_attempt(self, attempt: Attempt, error: Exception) -> Report | None:
         assignment, worker = attempt.assignment, attempt.worker

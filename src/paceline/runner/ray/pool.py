@@ -7,6 +7,8 @@ fork that continues on its worker moves no data.
 
 import os
 import sys
+import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +102,28 @@ class WorkerPool:
             return
         self._failed_starts = 0
         self.idle.append(worker)
+
+    def first_worker(self, warn_after: float) -> WorkerHandle:
+        """An idle worker; if there is none, one is requested and waited for."""
+        warned, since = False, time.monotonic()
+        while not self.idle:
+            if not self.starting:
+                self.request()
+            ready, _ = ray.wait(list(self.starting), num_returns=1, timeout=1.0)
+            for reference in ready:
+                self.add_started(reference)
+            if not warned and not self.idle and time.monotonic() - since > warn_after:
+                warned = True
+                self.warn_without_workers(warn_after)
+        return self.idle[0]
+
+    def warn_without_workers(self, seconds: float) -> None:
+        """Say what a fork needs."""
+        warnings.warn(
+            f"no worker has come for {seconds:.0f} s: a fork needs {self.cluster.resources}, the cluster has "
+            f"{self.cluster.describe()}; the study waits for room, lower cpus= or gpus= if there will be none",
+            stacklevel=3,
+        )
 
     def take(self, origin: Path | None, *, other_than: str = "") -> WorkerHandle | None:
         """An idle worker, preferably one that holds this state; on another node than this one if there is one."""

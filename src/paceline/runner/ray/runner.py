@@ -7,6 +7,9 @@ often, or where.
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import ray as _ray
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner.base import Factories, Runner
@@ -18,6 +21,9 @@ from paceline.runner.ray.state_store import StateStore
 from paceline.runner.ray.step_times import StepTimes
 from paceline.runner.ray.storage import Storage, check_url, study_storage
 from paceline.study import Interval, Report, describe_failure
+
+
+ray: Any = _ray
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,11 @@ class Ray(Runner):
         """How many workers there are between rounds."""
         return len(self._connection.pool.idle) if self._connection is not None else 0
 
+    def evaluates(self) -> bool:
+        """Whether the training says that its values come from an evaluation: a worker is asked."""
+        pool = self._connect().pool
+        return bool(ray.get(pool.first_worker(self._warn_after).actor.evaluates.remote()))
+
     def prepare(self, task: int = 0) -> None:
         """Save the state of the untrained run. A worker makes it, since this machine may lack what a training needs."""
         start = self.checkpoints.path(task, 0)
@@ -91,7 +102,10 @@ class Ray(Runner):
         """Train all intervals, side by side."""
         if intervals:
             yield from self._dispatch(
-                [Assignment(i, self.checkpoints.origin(i), self.checkpoints.target(i), i.task) for i in intervals]
+                [
+                    Assignment(i, self.checkpoints.origin(i), self.checkpoints.target(i), i.task, self.keep_rule(i))
+                    for i in intervals
+                ]
             )
 
     def _dispatch(self, assignments: list[Assignment]) -> Generator[Report]:

@@ -23,7 +23,7 @@ from paceline.errors import TrainingError
 from paceline.runner.base import Factories
 from paceline.runner.local import Local
 from paceline.runner.ray.storage import Storage
-from paceline.study import Interval, Report
+from paceline.study import Interval, KeepRule, Report
 from paceline.training import pack_checkpoint, require_checkpoint, set_random_state, unpack_checkpoint, write_checkpoint
 
 MESSAGE_PERIOD = 0.05  # seconds between two messages about steps; each costs a fraction of a millisecond
@@ -56,13 +56,21 @@ class Worker:
         self._local.attach(self._local.checkpoints, seed)
         return str(ray.get_runtime_context().get_node_id())
 
-    def run(self, interval: Interval | None, target: Path, packed: Any, task: int = 0) -> Generator[Any]:
+    def evaluates(self) -> bool:
+        """Whether the training says that its values come from an evaluation."""
+        return self._local.evaluates()
+
+    def run(
+        self, interval: Interval | None, target: Path, packed: Any, task: int = 0, rule: KeepRule | None = None
+    ) -> Generator[Any]:
         """Train an interval; without one, return the initial state of a task.
 
         `packed` is the state that the interval begins from, None if it is loaded already or in the storage. Yields
-        lists of steps, then the report, then the packed state, unless the interval failed.
+        lists of steps, then the report, then the packed states: of the best moment if `rule` asks for it, and of the
+        end unless the interval failed.
         """
-        self._packed = packed
+        self._packed, self._saved = packed, list[Any]()
+        self._local.keep_rule = lambda _: rule
         if interval is None:
             self._local.turn_to(task)
             self._save(self._local.training.state_dict(), target)
@@ -70,9 +78,8 @@ class Worker:
         else:
             report = yield from self._train(interval)
         yield _without_exception(report)
-        if report.failure is None:
-            yield self._packed
-        self._packed = None
+        yield from self._saved
+        self._packed, self._saved = None, []
 
     def _train(self, interval: Interval) -> Generator[list[int], None, Report]:
         """Yield steps in lists, since each is a message to the process that runs the study."""
@@ -87,9 +94,10 @@ class Worker:
                 steps, sent = [], time.monotonic()
 
     def _save(self, state: dict[str, Any], target: Path) -> None:
-        self._packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # an array travels and is read without a copy
+        packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # an array travels and is read without a copy
+        self._saved.append(packed)
         if self._storage is not None:
-            self._storage.write(target.name, self._packed)
+            self._storage.write(target.name, packed)
 
     def _load(self, origin: Path) -> dict[str, Any]:
         if self._packed is None and self._storage is not None:

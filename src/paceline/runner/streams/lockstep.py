@@ -9,6 +9,7 @@ import torch
 
 from paceline.errors import PacelineError, TrainingError
 from paceline.runner.base import ObservationBuffer
+from paceline.runner.best_of_interval import BestOfInterval
 from paceline.runner.user_errors import failure_of
 from paceline.study import Failure, Interval, Report
 from paceline.training import RecordedTraining
@@ -16,10 +17,11 @@ from paceline.training import RecordedTraining
 
 @dataclass(slots=True, eq=False)
 class RunningFork:
-    """An interval, and the recorded training that runs it."""
+    """An interval, the recorded training that runs it, and its best moment so far."""
 
     interval: Interval
     recorded: RecordedTraining
+    best: BestOfInterval
     observations: ObservationBuffer = field(default_factory=ObservationBuffer)
     failure: Failure | None = None
 
@@ -51,10 +53,12 @@ class RunningFork:
         with self._catch_failure():
             if self.failure is None:
                 self.failure = self.observations.add(self.steps_done, self.recorded.values())
+            if self.failure is None:
+                self.best.offer(self.steps_done, self.observations.latest, self.recorded.copy_state)
 
     def report(self) -> Report:
         """The report on the interval."""
-        return self.observations.report(self.interval, self.failure)
+        return self.observations.report(self.interval, self.failure, self.best.step_after(self.failure))
 
     @contextmanager
     def _catch_failure(self) -> Generator[None]:

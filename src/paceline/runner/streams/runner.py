@@ -16,6 +16,7 @@ import torch
 
 from paceline.errors import InputError
 from paceline.runner.base import Factories, Runner, by_task
+from paceline.runner.best_of_interval import BestOfInterval
 from paceline.runner.local import Local, load_into
 from paceline.runner.streams.lockstep import RunningFork, observe, replay_to_observation
 from paceline.runner.streams.pool import RecordingPool
@@ -69,6 +70,13 @@ class Streams(Runner):
         if self._local is not None:
             self._local.attach(checkpoints, seed)
 
+    def evaluates(self) -> bool:
+        """Whether the training says that its values come from an evaluation."""
+        self._fill_pool(Counter([0]))
+        if self._local is not None:
+            return self._local.evaluates()
+        return self._pool.of_task(0)[0].training.evaluates
+
     def prepare(self, task: int = 0) -> None:
         """Save the state of the untrained run."""
         start = self.checkpoints.path(task, 0)
@@ -91,6 +99,7 @@ class Streams(Runner):
             self._fill_pool(Counter(interval.task for interval in waiting))
             if self._local is not None:
                 self._local.stopwatch, self._local.on_step = self.stopwatch, self.on_step
+                self._local.keep_rule = self.keep_rule
                 yield from self._local.run(waiting)
                 return
             if len(self._pool) > before:
@@ -132,9 +141,7 @@ class Streams(Runner):
             with self.stopwatch.on("training"):
                 replay_to_observation(active)
             self._observe(active)
-        finished = [fork for fork in forks if fork.failure is None]
-        writes = {self._writers.submit(self._save, fork): fork for fork in finished}
-        yield from (fork.report() for fork in forks if fork.failure is not None)
+        writes = {self._writers.submit(self._save, fork): fork for fork in forks}
         written = as_completed(writes)
         while True:
             with self.stopwatch.on("checkpoint"):
@@ -143,7 +150,8 @@ class Streams(Runner):
                 return
             future.result()
             fork = writes[future]
-            self._pool.loaded[self.checkpoints.target(fork.interval)] = fork.recorded
+            if fork.failure is None:
+                self._pool.loaded[self.checkpoints.target(fork.interval)] = fork.recorded
             yield fork.report()
 
     def _observe(self, forks: Sequence[RunningFork]) -> None:
@@ -160,7 +168,10 @@ class Streams(Runner):
             if seed is not None:
                 training.reseed(seed)
             training.begin(interval.schedule)
-        return [RunningFork(interval, trainings[interval.fork]) for interval in intervals]
+        return [
+            RunningFork(interval, trainings[interval.fork], BestOfInterval(interval, self.keep_rule(interval)))
+            for interval in intervals
+        ]
 
     def _assign(self, intervals: Sequence[Interval]) -> dict[int, RecordedTraining]:
         """A recorded training in the right state for each fork: one that holds it already, a clone, or from disk."""
@@ -190,4 +201,7 @@ class Streams(Runner):
             training.clone(holder)
 
     def _save(self, fork: RunningFork) -> None:
-        save_checkpoint(fork.recorded.state_dict(), self.checkpoints.target(fork.interval))
+        fork.recorded.stream.synchronize()
+        fork.best.save(self.checkpoints)
+        if fork.failure is None:
+            save_checkpoint(fork.recorded.state_dict(), self.checkpoints.target(fork.interval))

@@ -1,0 +1,47 @@
+"""The best observation of an interval: a copy of its state is taken as it comes, and written when the interval ends."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paceline.study import Checkpoints, Failure, Interval, KeepRule
+from paceline.training import Evaluating, Training, save_checkpoint
+
+
+class BestOfInterval:
+    """The best observation of an interval, with a copy of its state, if it beats all before it on its path.
+
+    Args:
+        interval: what is trained.
+        rule: what an observation has to beat; None keeps nothing.
+    """
+
+    def __init__(self, interval: Interval, rule: KeepRule | None) -> None:
+        self.interval, self.rule = interval, rule
+        self.step: int | None = None
+        self.state: dict[str, Any] | None = None
+
+    def offer(self, step: int, values: Mapping[str, float], copy: Callable[[], dict[str, Any]]) -> None:
+        """Keep what `copy` returns if the observation is better. The states of both ends are kept anyway."""
+        if self.rule is None or not self.rule.is_beaten_by(values):
+            return
+        self.rule = replace(self.rule, to_beat=self.rule.best_of(values)[1])
+        self.step, self.state = step, None  # frees the copy before
+        if step not in (0, self.interval.stop):
+            self.state = copy()
+
+    def save(self, checkpoints: Checkpoints, save: Callable[[dict[str, Any], Path], None] = save_checkpoint) -> None:
+        """Write the copy."""
+        if self.state is not None and self.step is not None:
+            save(self.state, checkpoints.path(self.interval.fork, self.step))
+
+    def step_after(self, failure: Failure | None) -> int | None:
+        """The step whose state is kept: not that of the end if the end could not be saved."""
+        lost = failure is not None and self.step == self.interval.stop
+        return None if lost else self.step
+
+
+def is_evaluating(training: Training) -> bool:
+    """Whether a training says that its values come from an evaluation."""
+    return isinstance(training, Evaluating) and training.evaluates
