@@ -44,6 +44,11 @@ class ObservationBuffer:
         return failure_of_values(list(values.values()), int(step))
 
     @property
+    def columns(self) -> dict[str, list[float]]:
+        """All values, by weights."""
+        return self._columns
+
+    @property
     def latest(self) -> dict[str, float]:
         """The values of the latest observation, by weights."""
         return {weights: column[-1] for weights, column in self._columns.items() if len(column) == len(self.steps)}

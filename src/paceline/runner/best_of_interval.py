@@ -1,6 +1,6 @@
 """The best observation of an interval: a copy of its state is taken as it comes, and written when the interval ends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,12 @@ class BestOfInterval:
         self.step, self.state = step, None  # frees the copy before
         if step not in (0, self.interval.stop):
             self.state = copy()
+
+    def turn(self, steps: Sequence[int], values: Mapping[str, Sequence[float]]) -> Failure | None:
+        """The early end of the interval, if the run has turned by these observations; None if it goes on."""
+        if self.rule is None or self.rule.turn is None:
+            return None
+        return self.rule.turn.failure(self.interval.schedule, steps, values)
 
     def save(self, checkpoints: Checkpoints, save: Callable[[dict[str, Any], Path], None] = save_checkpoint) -> None:
         """Write the copy."""

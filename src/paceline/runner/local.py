@@ -107,6 +107,9 @@ class Local(Runner):
                 if failure is not None:
                     return failure
                 best.offer(observations.steps[-1], observations.latest, self._copy)
+                failure = best.turn(observations.steps, observations.columns)
+                if failure is not None:
+                    return failure
                 if step == interval.stop and best.rule is not None and not self._is_checked:
                     at_last_yield = self._copy()
                 yield observations.steps[-1]

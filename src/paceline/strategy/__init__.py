@@ -10,6 +10,7 @@ from paceline.strategy.multitask import Family, MultiTask
 from paceline.strategy.newtask import NewTask
 from paceline.strategy.rate_choosers import FixedFactor, ModelQuantile
 from paceline.strategy.single_run import SINGLE_RUN, SingleRun, SingleRunController, WeightAction
+from paceline.strategy.turned_runs import with_early_end
 
 __all__ = [
     "SINGLE_RUN",
@@ -35,4 +36,5 @@ __all__ = [
     "default_strategy",
     "greedy_plan",
     "horizon_plan",
+    "with_early_end",
 ]

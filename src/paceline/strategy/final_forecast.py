@@ -107,7 +107,7 @@ class FinalForecast:
             fork.multiplier
             for fork in self.history.forks
             if fork.raw is not None
-            and not fork.failure
+            and not (fork.failure and not fork.failure.is_turn)
             and fork.raw.last_step >= FINAL_FORECAST.min_lifetime_share * goal.steps
         ]
         high = min(goal.lr_range.high, max(stable, default=parent.multiplier))

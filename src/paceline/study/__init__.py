@@ -12,6 +12,7 @@ from paceline.study.reasons import Failure, Reason, as_failure, as_reason, becau
 from paceline.study.settings import read_settings, write_settings
 from paceline.study.state import DecisionState, ForkState, Head, StudyState
 from paceline.study.study import Study
+from paceline.study.turning import TurnRule, turned_at
 from paceline.study.wording import describe, describe_all, describe_failure, format_number
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Study",
     "StudyState",
     "TaskAnswer",
+    "TurnRule",
     "Values",
     "answers_in",
     "as_failure",
@@ -60,6 +62,7 @@ __all__ = [
     "save_known_runs",
     "search_studies",
     "studies_below",
+    "turned_at",
     "with_parents",
     "write_settings",
 ]

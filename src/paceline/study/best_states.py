@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from paceline.study.events import Interval, Report
 from paceline.study.state import ForkState, StudyState
+from paceline.study.turning import TurnRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,12 @@ class KeepRule:
     Args:
         sign: +1 if bigger values are better, -1 if smaller ones are.
         to_beat: the best value on the path so far; None if there is none.
+        turn: when the interval ends early; None if it does not.
     """
 
     sign: float
     to_beat: float | None = None
+    turn: TurnRule | None = None
 
     def best_of(self, values: Mapping[str, float]) -> tuple[str, float]:
         """The better of the raw and the averaged weights, with its value."""

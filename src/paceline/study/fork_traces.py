@@ -21,7 +21,7 @@ def column(values: Values, weights: str) -> tuple[float, ...]:
 def sound_part(report: Report, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Steps and values of a report; up to the first unsound value, and a NaN after it, if it failed."""
     steps, observed = np.array(report.steps, dtype=int), np.array(values)
-    if report.failure is None:
+    if report.failure is None or report.failure.is_turn:
         return steps, observed
     sound = is_sound(observed)
     count = len(observed) if sound.all() else int(np.argmin(sound))
@@ -63,7 +63,7 @@ class ForkTraces:
         reports, intervals = state.reports(fork), state.intervals(fork)
         parts = [sound_part(report, column(report.values, self.weights)) for report in reports]
         parent = None if fork.parent is None else self.of(state, state.forks[fork.parent])
-        tasks = state.settings.get("tasks", [])
+        tasks, failure = state.settings.get("tasks", []), reports[-1].failure
         return Trace(
             np.concatenate([steps for steps, _ in parts]),
             np.concatenate([values for _, values in parts]),
@@ -73,7 +73,7 @@ class ForkTraces:
             task=tasks[intervals[0].task] if tasks else "",
             name=str(fork.id),
             objective=self.objective,
-            failed=fork.failed,
+            failed=failure is not None and not failure.is_turn,
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from paceline.errors import InputError
 
-FAILURE_KINDS = ("diverged", "not finite", "raised", "lost", "out of memory", "no space")
+FAILURE_KINDS = ("diverged", "not finite", "raised", "lost", "out of memory", "no space", "turned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,11 @@ class Failure:
 
     Args:
         kind: "diverged" (a value too large to learn from), "not finite", "raised" (an exception of the training),
-            "lost" (its workers died), "out of memory" or "no space" (on the disk).
+            "lost" (its workers died), "out of memory", "no space" (on the disk), or "turned": no fault, its values have
+            turned for the worse for good, and it was ended there.
         message: what the exception said, or the user.
         place: file and line of the user's code that raised it.
-        step: the step of the value that is not finite or too large.
+        step: the step of the value that is not finite or too large; of the best value if it turned.
         error: the exception itself, while the process that caught it lives; not kept in the journal.
     """
 
@@ -85,6 +86,11 @@ class Failure:
     def is_unsound_value(self) -> bool:
         """Whether the training reported a value that cannot be learnt from, rather than breaking."""
         return self.kind in ("diverged", "not finite")
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether the run was ended early because it got worse, rather than failing."""
+        return self.kind == "turned"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without what is empty."""

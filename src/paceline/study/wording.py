@@ -39,6 +39,8 @@ def describe_failure(failure: Failure) -> str:
             return f"the value at step {failure.step:,} is not finite" if failure.step is not None else "not finite"
         case "diverged":
             return f"the value at step {failure.step:,} is too large to learn from" if failure.step else "diverged"
+        case "turned":
+            return f"it has turned for the worse since its best value, {failure.message} at step {failure.step:,}"
         case "out of memory":
             return f"out of memory: {failure.message}{place}" if failure.message else "out of memory"
         case "no space":
@@ -129,6 +131,13 @@ def _plan(data: Data) -> str:
     )
 
 
+def _turned(data: Data) -> str:
+    return (
+        f"fork {data['fork']} was best at step {data['step']:,}, at {format_number(data['value'])}, and nothing that "
+        f"is left is expected to end better: the study ends {data['saved']:,} steps early"
+    )
+
+
 SENTENCES: dict[str, Callable[[Data], str]] = {
     "text": lambda d: d["text"],
     # forks of one run
@@ -166,6 +175,15 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
         f"every fork failed: fork {d['fork']} starts again from step {d['step']:,}, at {_rate(d['rate'])}"
     ),
     "all failed": _all_failed,
+    # runs that turn
+    "turned": _turned,
+    "cannot catch up": lambda d: (
+        f"its value {format_number(d['value'])} is not expected to reach {format_number(d['best'])}"
+    ),
+    "anneal": lambda d: (
+        f"fork {d['fork']} starts as a clone of fork {d['parent']} at step {d['start']:,}, and lowers its rate to zero "
+        f"by step {d['stop']:,}"
+    ),
     "no steps left": lambda d: "no steps are left for it after going back",
     "does not run": lambda d: f"fork {d['fork']} does not run: no steps are left for it after going back",
     # one run without forks

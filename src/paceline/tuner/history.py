@@ -13,6 +13,7 @@ from paceline.study import (
     ForkTraces,
     Interval,
     StudyState,
+    TurnRule,
     as_reason,
 )
 
@@ -40,6 +41,16 @@ class HistoryView:
                 self._forks[number] = fork.version, self._build(state, fork)
         forks = tuple(fork for _, (_, fork) in sorted(self._forks.items()))
         return History(self.goal, forks, state.round)
+
+    def turn_rule(self, state: StudyState, interval: Interval) -> TurnRule:
+        """When an interval ends early, given what its path has observed before it."""
+        fork = state.forks[interval.fork]
+        if not fork.reports and fork.parent is not None:
+            fork = state.forks[fork.parent]
+        trace, objective = self._traces.of(state, fork), self.goal.objective
+        steps, values = (np.array([], dtype=int), np.array([])) if trace is None else trace.path()
+        before = steps <= interval.start
+        return TurnRule(objective.sign, objective.weights, steps[before], values[before])
 
     def _build(self, state: StudyState, fork: ForkState) -> Fork:
         latest, reports = state.latest_interval(fork), state.reports(fork)

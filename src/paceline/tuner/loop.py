@@ -7,12 +7,23 @@ opening a study again replays it and goes on where it stopped.
 import json
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paceline.errors import InputError, JournalError, OtherSettingsError
 from paceline.runner import Stopwatch
-from paceline.strategy import Goal, History, Keep, MultiTask, NewTask, Strategy, default_strategy
+from paceline.strategy import (
+    Decision,
+    Goal,
+    History,
+    Keep,
+    MultiTask,
+    NewTask,
+    Strategy,
+    default_strategy,
+    with_early_end,
+)
 from paceline.study import (
     Created,
     Decided,
@@ -134,15 +145,22 @@ class Tuner:
         return self.goal.tasks[interval.task] if self.goal.tasks else ""
 
     def keep_rule(self, interval: Interval) -> KeepRule | None:
-        """What an observation of an open interval has to beat so that its state is kept; None if none is kept."""
+        """What an observation of an open interval has to beat so that its state is kept; None if none is kept.
+
+        Its `turn` says when the interval ends early.
+        """
         if self.goal.keep == "last":
             return None
-        return self._view.best_states.rule(self._state, interval)
+        rule = self._view.best_states.rule(self._state, interval)
+        return replace(rule, turn=self._view.turn_rule(self._state, interval)) if self.goal.early_stop else rule
 
     @property
     def kept_states(self) -> set[tuple[int, int]]:
-        """Fork and step of the best moments whose states are still needed."""
-        return self._view.best_states.needed(self._state) if self.goal.keep == "best" else set()
+        """Fork and step of the best moments whose states are still needed, and of where the best fork may anneal."""
+        if self.goal.keep == "last":
+            return set()
+        states, best = self._view.best_states.needed(self._state), self.history.best
+        return states if best is None else states | {self.history.fork(best.fork).origin}
 
     def tell(self, interval: Interval, steps: Sequence[int], values: Values, *, kept: int | None = None) -> None:
         """Report what was observed over an interval.
@@ -241,12 +259,18 @@ class Tuner:
     def _decide(self) -> None:
         history = self.history
         with self.stopwatch.on("decide") as lap:
-            decision = self.strategy.propose(history)
+            decision = self._propose(history)
         step = decision.intervals[0].start if decision.intervals else self.goal.steps
         details = {**decision.details, "proposals": len(decision.intervals)}
         reasons = tuple(map(as_reason, decision.reasons))
         decided = Decided(history.round + 1, step, reasons, details, lap.seconds)
         self._record(decided, *consequences(history, decision, step))
+
+    def _propose(self, history: History) -> Decision:
+        """The strategy's decision; the end if runs have turned and nothing is left that may beat their best."""
+        if not self.goal.early_stop:
+            return self.strategy.propose(history)
+        return with_early_end(history, self.total_steps, self.strategy.propose)
 
     def _record(self, *events: Event) -> None:
         """Write events to the journal before anything follows from them."""
@@ -279,7 +303,7 @@ class Tuner:
         missing: list[Event] = []
         if isinstance(decided, Decided) and not is_whole(decided, after):
             with self.stopwatch.on("decide"):
-                again = consequences(self.history, self.strategy.propose(self.history), decided.step)
+                again = consequences(self.history, self._propose(self.history), decided.step)
             if not all(map(same_decision, again, after)) or len(after) > len(again):
                 raise JournalError(
                     "the journal does not agree with the decision it follows from: it was edited, restore it"

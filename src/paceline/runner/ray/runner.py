@@ -22,7 +22,6 @@ from paceline.runner.ray.step_times import StepTimes
 from paceline.runner.ray.storage import Storage, check_url, study_storage
 from paceline.study import Interval, Report, describe_failure
 
-
 ray: Any = _ray
 
 

@@ -55,6 +55,7 @@ class RunningFork:
                 self.failure = self.observations.add(self.steps_done, self.recorded.values())
             if self.failure is None:
                 self.best.offer(self.steps_done, self.observations.latest, self.recorded.copy_state)
+                self.failure = self.best.turn(self.observations.steps, self.observations.columns)
 
     def report(self) -> Report:
         """The report on the interval."""
