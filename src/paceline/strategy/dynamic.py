@@ -22,7 +22,6 @@ from paceline.strategy.fork_plan import (
     horizon_plan,
     keep_each_plan,
     side_by_side_plan,
-    with_late_rungs,
 )
 from paceline.strategy.guards import FailureGuard, Guard, MaxChange, MinSeparation
 from paceline.strategy.horizon_settings import FINAL_FORECAST, HORIZON
@@ -64,6 +63,8 @@ class Dynamic(Strategy):
         judge_by: "now" judges forks by their latest values. "final" lets a forecast of their final values overrule
             that.
         max_change: largest change of a rate, in decades, that the forecast may choose.
+        corrects_rates: whether forks that go on have their rates corrected by their noise and progress, over the share
+            of the run in which that says something.
     """
 
     plan: ForkPlan
@@ -78,6 +79,7 @@ class Dynamic(Strategy):
     centred_grid: bool = True
     judge_by: str = "now"
     max_change: float = HORIZON.max_change
+    corrects_rates: bool = False
 
     def __post_init__(self) -> None:
         if self.initial_rates and len(self.initial_rates) != self.plan.initial_forks:
@@ -147,28 +149,25 @@ class Dynamic(Strategy):
             forks: in place of a cost, a number of forks that live to the end, for devices that would be idle otherwise.
             base: the shape whose multiplier is tuned; by default it holds and then decays to zero.
             judge_by: "now" or "final". By default "final" at cost 4 and above, where enough forks go on to correct a
-                wrong forecast, and if one fork is left in the end, which nothing else could correct. A decision by the
-                forecast takes a second or two.
+                wrong forecast. A decision by the forecast takes a second or two.
             max_change: largest change of a rate, in decades, that the forecast may choose.
             initial_rates: the rates of the first forks; by default a grid.
         """
         if forks is not None and forks < 1:
             raise InputError(f"forks must be at least 1, got {forks}")
         plan = horizon_plan(cost) if forks is None else side_by_side_plan(forks)
-        if judge_by is None:
-            ends_alone = bool(plan.rungs) and plan.rungs[-1].forks == 1
-            is_wide = forks is None and cost >= HORIZON.early_clones_from_cost
-            judge_by = "final" if ends_alone or is_wide else "now"
+        is_wide = forks is None and cost >= HORIZON.early_clones_from_cost
         return cls(
-            plan=with_late_rungs(plan) if judge_by == "final" else plan,
+            plan=plan,
             base=HOLD_THEN_DECAY if base is None else base,
             chooser=FixedFactor(),
             guards=(MaxChange(max_change), MinSeparation(), FailureGuard()),  # for choosers that use a model
             alphas=HORIZON.alphas,
             smoothing_share=HORIZON.smoothing_share,
             initial_rates=tuple(initial_rates),
-            judge_by=judge_by,
+            judge_by=judge_by or ("final" if is_wide else "now"),
             max_change=max_change,
+            corrects_rates=forks is None and not is_wide,
         )
 
     def objective(self, objective: Objective) -> Objective:
@@ -189,6 +188,7 @@ class Dynamic(Strategy):
             "chooser": {"name": self.chooser.name, **asdict(self.chooser)},  # pyright: ignore[reportArgumentType]
             "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
             **{name: getattr(self, name) for name in SETTINGS},
+            **({"corrects_rates": True} if self.corrects_rates else {}),
         }
 
     def propose(self, history: History) -> Decision:
@@ -237,7 +237,7 @@ class Dynamic(Strategy):
         protected = self._protected(history, best)
         kept = [protected, *(fork for fork in ranked if fork.id != protected.id)][: rung.forks - rung.clones]
         clones = rung.forks - len(kept) if rung.clones else 0  # clones also take the places of forks that failed
-        changes_rates = self._changes_rates(rung)
+        changes_rates, corrects_rates = self._changes_rates(rung), self._corrects_rates(rung)
         models = self.chooser.fit(history, change_points) if clones or changes_rates else None
         builder = RoundBuilder(
             history,
@@ -252,13 +252,13 @@ class Dynamic(Strategy):
         if contradiction is not None:
             builder.reasons.append(contradiction)
         for i, fork in enumerate(kept):
-            if forecast is not None and rung.forks == 1 and rung.share >= FINAL_FORECAST.last_fork_from_share:
-                builder.keep_at_forecast_rate(fork)
-            elif changes_rates:
+            if changes_rates:
                 builder.keep_at_new_rate(fork, self.alphas[i % len(self.alphas)])
+            elif corrects_rates:
+                builder.keep_at_corrected_rate(fork)
             else:
                 builder.keep(fork)
-        if not clones and rung.forks > 1 and self.plan.edge_decades and not changes_rates:
+        if not clones and rung.forks > 1 and self.plan.edge_decades and not (changes_rates or corrects_rates):
             builder.explore_edge(best, self.plan.edge_decades)
         for i in range(clones):
             builder.clone(best, self.alphas[i % len(self.alphas)])
@@ -271,10 +271,9 @@ class Dynamic(Strategy):
         forecast = self._fit_final_forecast(history) if is_used else None
         if forecast is None:
             return ranked, None, None
-        if rung.forks > 1:  # nothing else could correct the rate of a last fork, so it follows the forecast in any case
-            contradiction = forecast.contradiction(ranked[0], self.smoothing_share)
-            if contradiction is not None:
-                return ranked, None, contradiction
+        contradiction = forecast.contradiction(ranked[0], self.smoothing_share)
+        if contradiction is not None:
+            return ranked, None, contradiction
         kept = rung.forks - rung.clones
         return forecast.promote_best(ranked, min(1, kept - 1)), forecast, None  # the second place, if there is one
 
@@ -284,6 +283,11 @@ class Dynamic(Strategy):
     def _changes_rates(self, rung: Rung) -> bool:
         """Whether forks that go on get new rates: only if the plan never clones and never reduces the forks."""
         return rung.clones == 0 and all(r.clones == 0 and r.forks == self.plan.initial_forks for r in self.plan.rungs)
+
+    def _corrects_rates(self, rung: Rung) -> bool:
+        """Whether forks that go on have their rates corrected: before, they are compared; later, the base anneals."""
+        first, last = HORIZON.first_correction_share, HORIZON.correction_shares[-1]
+        return self.corrects_rates and first <= rung.share <= last
 
     def _protected(self, history: History, best: Fork) -> Fork:
         """The fork that goes on in any case: the best at the first challenge, until a leader with a higher rate.

@@ -94,22 +94,10 @@ class FinalForecast:
         agreement = FINAL_FORECAST.only_clone_agreement if only else FINAL_FORECAST.clone_agreement
         return self._choose_best(parent, otherwise, free, agreement)
 
-    def choose_for_last_fork(self, fork: Fork, max_change: float) -> RateChoice:
-        """The rate of a last fork: its own, unless enough draws agree on another."""
-        otherwise = RateChoice(fork.multiplier, because("as before"))
-        rates = self._candidate_rates(fork, min(FINAL_FORECAST.last_fork_max_change, max_change))
-        return self._choose_best(fork, otherwise, rates, FINAL_FORECAST.last_fork_agreement)
-
     def _candidate_rates(self, parent: Fork, max_change: float) -> Float[np.ndarray, "rates"]:
         """Rates around the parent's, up to the highest at which a fork was stable."""
         goal, step = self.history.goal, FINAL_FORECAST.rate_step
-        stable = [
-            fork.multiplier
-            for fork in self.history.forks
-            if fork.raw is not None
-            and not (fork.failure and not fork.failure.is_turn)
-            and fork.raw.last_step >= FINAL_FORECAST.min_lifetime_share * goal.steps
-        ]
+        stable = [fork.multiplier for fork in self.history.forks if is_stable(fork, goal.steps)]
         high = min(goal.lr_range.high, max(stable, default=parent.multiplier))
         powers = np.arange(-round(max_change / step), round(max_change / step) + 1)
         rates = parent.multiplier * 10.0 ** (step * powers)
@@ -132,3 +120,9 @@ class FinalForecast:
             "ends better", factor=factor, fork=parent.id, probability=probability, otherwise=otherwise.rate
         )
         return RateChoice(rate, reason)
+
+
+def is_stable(fork: Fork, steps: int) -> bool:
+    """Whether a fork has trained for some time without failing, so that others may take its rate."""
+    has_failed = fork.failure is not None and not fork.failure.is_turn
+    return not has_failed and fork.raw is not None and fork.raw.last_step >= FINAL_FORECAST.min_lifetime_share * steps

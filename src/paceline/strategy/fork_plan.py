@@ -5,12 +5,12 @@ because every step of every fork counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil, floor, isfinite
 
 from paceline.errors import InputError
-from paceline.strategy.horizon_settings import FINAL_FORECAST, HORIZON
+from paceline.strategy.horizon_settings import HORIZON
 
 ROUNDING = 1e-9  # shares closer than this are the same
 
@@ -114,12 +114,11 @@ def _equal_intervals(forks: int, intervals: int, clones: int) -> ForkPlan:
     return ForkPlan(forks, tuple(Rung(k / intervals, forks, clones) for k in range(1, intervals)))
 
 
-# What a plan costs, in runs, if its last reduction came at share 0. Each step that it comes later costs one fork more,
-# so `cost - this` is the share of the run that the last reduction may wait for.
-_COST_OF_FOUR_FORKS = 1.05  # four forks to 2.5 %, two to the reduction, one to the end
-_COST_OF_HALVING = 1.275  # the halving, two forks to the reduction, one to the end
-_COST_OF_CHALLENGER = 2.075  # the halving, two forks to 20 %, three to the reduction, two to the end
-_HALVING = tuple(Rung(share, forks) for share, forks in HORIZON.halving)
+# What a plan costs, in runs, if its second fork goes at share 0. Each step that the second fork stays longer costs one.
+_COST_OF_FOUR_FORKS = 1.05  # four forks to 2.5 %, then two
+_COST_OF_EIGHT_FORKS = 1.15  # eight forks to 2.5 %, then two
+_COST_OF_HALVING = 1.275  # eight, five and three forks to 10 %, then two
+_TO_TWO_FORKS = ((HORIZON.halving[0][0], 2),)
 
 
 def horizon_plan(cost: float) -> ForkPlan:
@@ -127,29 +126,60 @@ def horizon_plan(cost: float) -> ForkPlan:
 
     - 4 and more: eight forks at first, then `cost` of them to the end. The best goes on; two are new clones at each
       rung.
-    - 3.175 to 4: halving, then three forks to the end, one of them a new challenger at each rung.
-    - 2.275 to 3.175: halving, then the best and one challenger, and a second one for as long as the cost allows.
-    - 1.5 to 2.275: halving, then two forks for as long as the cost allows, with challenges if that is long.
-    - 1.1 to 1.5: the same from four forks.
+    - 1.475 to 4: halving from eight forks to two, which go on to 20 %. Then the leader goes on, and challengers run
+      beside it to the end: one from 20 % on, further ones from 35 % on, or as late as the cost demands.
+    - 1.375 to 1.475: the same without challengers, and the second fork goes as early as the cost demands.
+    - 1.175 to 1.375: the same, but from eight forks straight to two.
+    - 1.1 to 1.175: the same from four forks.
     """
     if not isfinite(cost):
         raise InputError(f"cost must be a finite number of runs, got {cost}: pass 2.3, or 1 for a single run")
     s = HORIZON
     if cost >= s.early_clones_from_cost:
         return _wide_plan(floor(cost + ROUNDING))
-    if cost >= s.third_fork_from_cost:
-        rungs = (*_HALVING[:2], *(Rung(share, 3, 1) for share in s.challenge_shares))
-        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
-    if cost >= s.challenger_from_cost:
-        rungs = (*_HALVING, *_challenge_rungs(cost - _COST_OF_CHALLENGER, 3))
-        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
     if cost >= s.halving_from_cost:
-        rungs = (*_HALVING, *_challenge_rungs(cost - _COST_OF_HALVING, 2))
-        return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
+        return _leader_plan(s.initial_forks, s.halving, cost - _COST_OF_HALVING)
+    if cost >= s.eight_forks_from_cost:
+        return _leader_plan(s.initial_forks, _TO_TWO_FORKS, cost - _COST_OF_EIGHT_FORKS)
     if cost >= s.forks_from_cost:
-        rungs = (Rung(s.halving[0][0], 2), Rung(cost - _COST_OF_FOUR_FORKS - ROUNDING, 1))
-        return ForkPlan(s.initial_forks_of_cheapest, rungs, edge_decades=s.edge_decades)
+        return _leader_plan(s.initial_forks_of_cheapest, _TO_TWO_FORKS, cost - _COST_OF_FOUR_FORKS)
     raise InputError(f"a plan with forks costs at least 1.1 runs, got {cost}: use cost=1 for a single run")
+
+
+def _leader_plan(initial_forks: int, halving: Sequence[tuple[float, int]], extra: float) -> ForkPlan:
+    """A halving to two forks, then the leader, with other forks beside it that cost `extra` runs together.
+
+    The second fork of the halving comes first, then challengers.
+    """
+    s = HORIZON
+    to_first_challenge = s.challenge_shares[0]
+    second_fork_stays = extra if extra < to_first_challenge + s.min_challenge else to_first_challenge
+    starts = _challenger_starts(extra - second_fork_stays)
+    rungs = {share: Rung(share, forks) for share, forks in halving}
+    if second_fork_stays < min(starts, default=1.0):
+        rungs[second_fork_stays] = Rung(second_fork_stays, 1)
+    later = [share for share in s.challenge_shares if starts and share > starts[0]]
+    for share in [*starts, *_apart(later, starts, s.min_challenge)]:
+        rungs[share] = Rung(share, 1 + sum(start <= share for start in starts), 1)
+    for share in _apart(s.correction_shares, list(rungs), s.min_share_between_rungs):
+        forks = next(rung.forks for _, rung in sorted(rungs.items(), reverse=True) if rung.share < share)
+        rungs[share] = Rung(share, forks)
+    in_order = tuple(rung for _, rung in sorted(rungs.items()))
+    return ForkPlan(initial_forks, in_order, protect_leader=True, edge_decades=s.edge_decades)
+
+
+def _challenger_starts(cost: float) -> list[float]:
+    """When challengers begin that run to the end and cost so many runs together: each as early as it may."""
+    starts, earliest = list[float](), HORIZON.challenge_shares[0]
+    while cost >= HORIZON.min_challenge - ROUNDING:
+        starts.append(max(earliest, 1.0 - cost))
+        cost, earliest = cost - (1.0 - starts[-1]), HORIZON.challenge_shares[1]
+    return starts
+
+
+def _apart(shares: Sequence[float], others: Sequence[float], gap: float) -> list[float]:
+    """The shares that no other one is close to."""
+    return [share for share in shares if all(abs(share - other) >= gap - ROUNDING for other in others)]
 
 
 def side_by_side_plan(forks: int) -> ForkPlan:
@@ -173,29 +203,3 @@ def _wide_plan(forks: int) -> ForkPlan:
         Rung(last, forks - 1, s.clones),
     )
     return ForkPlan(s.initial_forks, rungs, protect_leader=True, edge_decades=s.edge_decades)
-
-
-def _challenge_rungs(until: float, forks: int) -> tuple[Rung, ...]:
-    """Challenges among `forks` forks up to the share `until`, and among one fewer from then on."""
-    shares = HORIZON.challenge_shares
-    rungs = [Rung(share, forks, 1) for share in shares if share < until - HORIZON.min_share_before_reduction]
-    if not rungs and forks == 3:
-        return tuple(Rung(share, 2, 1) for share in shares)
-    if until < 1.0 - ROUNDING:
-        rungs.append(Rung(until - ROUNDING, forks - 1, 0 if forks == 2 else 1))
-        if forks == 3:
-            rungs += [Rung(share, 2, 1) for share in shares if share > until + HORIZON.min_share_after_reduction]
-    return tuple(rungs)
-
-
-def with_late_rungs(plan: ForkPlan) -> ForkPlan:
-    """A plan that ends in one fork, with rungs at which its rate may change. Other plans stay as they are."""
-    if not plan.rungs or plan.rungs[-1].forks > 1:
-        return plan
-    earliest = plan.rungs[-1].share + FINAL_FORECAST.min_share_between_rungs
-    late = tuple(
-        Rung(share, 1)
-        for share in HORIZON.challenge_shares
-        if share >= FINAL_FORECAST.last_fork_from_share and share > earliest
-    )
-    return replace(plan, rungs=(*plan.rungs, *late))

@@ -26,16 +26,20 @@ class HorizonSettings:
     clones: int = 2
     # The least number of forks after the first rung of a plan that begins with eight and keeps four to seven.
     min_forks_at_first_rung: int = 6
-    # A challenge leaves its clone at least this share of the run before the forks are reduced again.
-    min_share_before_reduction: float = 0.1
-    # The next challenge comes at least this share after a reduction.
-    min_share_after_reduction: float = 0.05
-    # Costs in runs from which a plan can afford: forks at all, the halving, one challenger, a third fork to the end,
-    # and clones from 10 % on.
+    # A challenger gets at least this share of the run, and the next challenge comes at least so much later.
+    min_challenge: float = 0.05
+    # When the rates of plans below cost 4 are corrected, evenly spaced in log time. The rungs of the plan take part
+    # from the first share on.
+    first_correction_share: float = 0.1
+    correction_shares: tuple[float, ...] = (0.13, 0.157, 0.19, 0.23, 0.28, 0.34, 0.41, 0.5)
+    # A rate is corrected by at least this many decades: the ratio of noise to progress is off by a factor e then.
+    min_correction: float = 0.1
+    # A rung at which rates are only corrected is at least this far from others.
+    min_share_between_rungs: float = 0.02
+    # Costs in runs from which a plan can afford: forks at all, eight of them, the halving, and clones from 10 % on.
     forks_from_cost: float = 1.1
-    halving_from_cost: float = 1.5
-    challenger_from_cost: float = 2.275
-    third_fork_from_cost: float = 3.175
+    eight_forks_from_cost: float = 1.175
+    halving_from_cost: float = 1.375
     early_clones_from_cost: float = 4.0
 
     # -- the rates --
@@ -63,11 +67,7 @@ class FinalForecastSettings:
 
     # Challengers and ranking follow the forecast from this share on: before it, noise is taken for progress.
     from_share: float = 0.3
-    # The rate of a last fork follows it from this share on.
-    last_fork_from_share: float = 0.45
-    # Share of the draws that must agree to change the rate of a last fork, ...
-    last_fork_agreement: float = 0.7
-    # ... to choose the rate of the one challenger, ...
+    # Share of the draws that must agree to choose the rate of the one challenger, ...
     only_clone_agreement: float = 0.85
     # ... to choose the rate of a clone if several forks keep theirs, ...
     clone_agreement: float = 0.5
@@ -79,10 +79,6 @@ class FinalForecastSettings:
     min_rate_gap: float = 0.1
     # A rate counts as stable if a fork has trained at it for this share of the run.
     min_lifetime_share: float = 0.05
-    # Largest change of a last fork's rate.
-    last_fork_max_change: float = 0.3
-    # A rung for a last fork comes at least this share after the one that left it alone.
-    min_share_between_rungs: float = 0.02
 
 
 HORIZON = HorizonSettings()

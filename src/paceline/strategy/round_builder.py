@@ -7,10 +7,11 @@ import numpy as np
 
 from paceline.strategy.base import Decision, Fork, History
 from paceline.strategy.details import forecast_bands, latent_surface, round_floats
-from paceline.strategy.final_forecast import FinalForecast
+from paceline.strategy.final_forecast import FinalForecast, is_stable
 from paceline.strategy.guards import Guard
 from paceline.strategy.horizon_settings import HORIZON
 from paceline.strategy.rate_choosers import FittedModels, RateChoice, RateChooser
+from paceline.strategy.single_run import rate_correction
 from paceline.study import Interval, Reason, because
 
 
@@ -56,10 +57,28 @@ class RoundBuilder:
         """A fork goes on at a rate that the chooser picks."""
         self._keep_at(fork, self._choose(fork, alpha))
 
-    def keep_at_forecast_rate(self, fork: Fork) -> None:
-        """A last fork goes on at the rate that ends best, by the forecast."""
-        assert self.forecast is not None
-        self._keep_at(fork, self.forecast.choose_for_last_fork(fork, self.max_change))
+    def keep_at_corrected_rate(self, fork: Fork) -> None:
+        """A fork goes on at a rate that is corrected by its noise and its progress."""
+        goal, step = self.history.goal, int(fork.schedule.change_points[-1])
+        if fork.trace is None:
+            self.keep(fork)
+            return
+        steps, values = fork.trace.path()
+        last_losses = {weights: -goal.objective.sign * value for weights, value in fork.last_values.items()}
+        losses, least = -goal.objective.sign * values, HORIZON.min_correction
+        correction = rate_correction(steps, losses, last_losses, step, goal.steps, least=least)
+        if not correction.decades:
+            self.keep(fork)
+            return
+        rate = fork.multiplier * 10.0**correction.decades
+        self._keep_at(fork, RateChoice(self._limited(fork, rate), correction.reason))
+
+    def _limited(self, fork: Fork, rate: float) -> float:
+        """The rate within the bounds, and not above all rates that forks have trained at for some time."""
+        goal = self.history.goal
+        lasting = [other.multiplier for other in self.history.forks if is_stable(other, goal.steps)]
+        high = min(goal.lr_range.high, max([fork.multiplier, *lasting]))
+        return float(np.clip(rate, goal.lr_range.low, high))
 
     def _keep_at(self, fork: Fork, choice: RateChoice) -> None:
         self._add(fork, choice.rate, choice)

@@ -4,7 +4,8 @@
 """
 
 from paceline.strategy.single_run.controller import SingleRunController, WeightAction
+from paceline.strategy.single_run.rate_correction import RateCorrection, rate_correction
 from paceline.strategy.single_run.single_run import SingleRun
 from paceline.strategy.single_run.single_run_settings import SINGLE_RUN
 
-__all__ = ["SINGLE_RUN", "SingleRun", "SingleRunController", "WeightAction"]
+__all__ = ["SINGLE_RUN", "RateCorrection", "SingleRun", "SingleRunController", "WeightAction", "rate_correction"]

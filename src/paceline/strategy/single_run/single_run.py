@@ -13,16 +13,15 @@ import numpy as np
 from paceline.shapes import Recorded
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.rollback import steps_taken
+from paceline.strategy.single_run.rate_correction import rate_correction
 from paceline.strategy.single_run.rules import (
     correction_steps,
     loss_limit,
-    loss_slope,
-    peak_change,
     peaks_from_range_test,
     range_test_steps,
 )
 from paceline.strategy.single_run.single_run_settings import SINGLE_RUN
-from paceline.study import Interval, Reason, because
+from paceline.study import Interval, because
 from paceline.traces import Objective, Schedule
 
 
@@ -85,23 +84,13 @@ class SingleRun(Strategy):
     def _correct_peak(self, history: History, fork: Fork) -> Decision:
         """Move the multiplier by noise and progress, as far as they can be told from its losses."""
         step = int(fork.schedule.change_points[-1])
-        change, why = self._peak_change(history, fork, step)
-        rate = min(fork.multiplier * 10.0**change, _max_multiplier(history))
+        assert fork.trace is not None
+        last_losses = {weights: -history.goal.objective.sign * value for weights, value in fork.last_values.items()}
+        correction = rate_correction(fork.trace.steps, _losses(history, fork), last_losses, step, fork.schedule.steps)
+        rate = min(fork.multiplier * 10.0**correction.decades, _max_multiplier(history))
         stop = _next_correction(fork.schedule.steps, step)
         interval = Interval(fork.id, None, step, stop, fork.schedule.extend(rate, stop), history.round + 1)
-        return Decision((interval,), reasons=(because("new peak", step=step, rate=rate, why=why),))
-
-    def _peak_change(self, history: History, fork: Fork, step: int) -> tuple[float, Reason]:
-        """Decades to move the peak by, and the reason."""
-        assert fork.trace is not None
-        losses, steps = _losses(history, fork), fork.trace.steps
-        recent = (steps >= step * SINGLE_RUN.window_start) & (steps > 0)
-        if set(fork.last_values) != {"raw", "averaged"} or recent.sum() < SINGLE_RUN.min_losses:
-            return 0.0, because("too few observations")
-        noise = -history.goal.objective.sign * (fork.last_values["raw"] - fork.last_values["averaged"])
-        progress = -loss_slope(steps[recent].astype(float), losses[recent])
-        change = peak_change(noise, progress, step / fork.schedule.steps)
-        return change, because("noise and progress", noise=noise, progress=progress)
+        return Decision((interval,), reasons=(because("new peak", step=step, rate=rate, why=correction.reason),))
 
     def _lower_peak(self, history: History, fork: Fork, start: int) -> Decision:
         """A clone that goes on from an earlier step at a lower peak, with the steps that are left."""
