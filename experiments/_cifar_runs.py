@@ -49,6 +49,7 @@ def run(unit: Unit, runs: Path, results: CifarResults, data: Data | None = None,
         seed=unit.seed,
         runner="streams" if device == "cuda" else "local",
         on_event=partial(_measure_end, folder, steps, data, unit.depth),
+        keep="last",  # the experiment compares the ends of runs
     )
     row = {
         **unit._asdict(),

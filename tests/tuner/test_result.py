@@ -12,6 +12,6 @@ def test_results_and_studies_are_one_line_when_printed(tmp_path: Path) -> None:
     assert re.fullmatch(r"Study\('.*', \d+ events, not over\)", repr(tuner.study))
     result = drive(tuner).result
     tuner.close()
-    assert re.fullmatch(r"Result\(value=[\d.e-]+, value_of='averaged', fork=\d+, steps=400\)", repr(result))
+    assert re.fullmatch(r"Result\(value=[\d.e-]+, value_of='averaged', fork=\d+, step=400, steps=400\)", repr(result))
     assert "finished" in repr(result.study)
     assert repr(replace(result, fork=None, advice="lower it")) == "Result(no fork reached the end: lower it)"

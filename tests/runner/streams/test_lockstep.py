@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from paceline.errors import InputError, TrainingError
+from paceline.runner.best_of_interval import BestOfInterval
 from paceline.runner.streams.lockstep import RunningFork, gpu_errors, observe, replay_to_observation
-from paceline.study import Interval
+from paceline.study import Interval, KeepRule
 from paceline.traces import Schedule
 from paceline.training import RecordedTraining
 from tests.training.example_trainings import device_digits
@@ -15,7 +16,7 @@ from tests.training.host_stream import HostWorkStream
 SCHEDULE = Schedule.constant(1e-2, 60)
 
 
-def running(fork: int, stop: int, *, every: int = 10, evaluate=None) -> RunningFork:
+def running(fork: int, stop: int, *, every: int = 10, evaluate=None, rule: KeepRule | None = None) -> RunningFork:
     """A fork whose evaluation is `evaluate(weights are those of a started run)` if given."""
     training = device_digits(every=every)
     recorded = RecordedTraining(training, HostWorkStream(torch.device("cpu")))
@@ -23,7 +24,7 @@ def running(fork: int, stop: int, *, every: int = 10, evaluate=None) -> RunningF
         training.evaluate = evaluate
     interval = Interval(fork, None, 0, stop, SCHEDULE, 1)
     recorded.begin(SCHEDULE)
-    return RunningFork(interval, recorded)
+    return RunningFork(interval, recorded, BestOfInterval(interval, rule))
 
 
 def test_forks_train_to_observations_of_their_own() -> None:

@@ -37,6 +37,11 @@ def rates(*values: float, steps: int = 60) -> list[Interval]:
     return [Interval(i, None, 0, 20, Schedule.constant(rate, steps), 1) for i, rate in enumerate(values)]
 
 
+def place(interval: Interval) -> tuple:
+    """What is decided by comparisons. Rates of forks that go on are corrected by values, so they differ as these do."""
+    return interval.fork, interval.parent, interval.start, interval.stop, interval.round
+
+
 @pytest.mark.parametrize(
     ("kind", "evaluate"),
     [("adam", "tensor"), ("adamw", "number"), ("momentum", "none"), ("sgd", "none"), ("rmsprop", "tensor")],
@@ -45,8 +50,10 @@ def test_a_study_is_the_same_as_with_forks_in_turn(tmp_path: Path, kind: str, ev
     factory = partial(device_digits, kind, evaluate=evaluate, every=5)
     local, streams = tuned(factory, "local", tmp_path / "local"), tuned(factory, SIDE_BY_SIDE, tmp_path / "streams")
     first, second = (Study.open(tmp_path / name) for name in ("local", "streams"))
-    assert first.intervals == second.intervals
-    assert local.schedule == streams.schedule
+    assert list(map(place, first.intervals)) == list(map(place, second.intervals))
+    for interval, other in zip(first.intervals, second.intervals, strict=True):
+        np.testing.assert_allclose(interval.schedule.multipliers, other.schedule.multipliers, rtol=2e-3)
+    assert (local.fork, local.step) == (streams.fork, streams.step)
     reports = {(report.fork, report.start): report for report in second.reports}
     for report in first.reports:
         other = reports[report.fork, report.start]
@@ -77,7 +84,10 @@ def test_a_study_that_was_stopped_continues_with_any_runner(whole, tmp_path: Pat
         tuned(device_digits, runner, tmp_path, on_event=stop)
     other = "local" if forks == 20 else runner  # checkpoints are the same, whichever runner wrote them
     again = tuned(device_digits, other, tmp_path)
-    assert again.schedule == whole.schedule
+    assert (again.fork, again.step) == (whole.fork, whole.step)
+    np.testing.assert_allclose(
+        again.schedule.multipliers, whole.schedule.multipliers, rtol=2e-3 if other == "local" else 0
+    )
     assert again.value == pytest.approx(whole.value, rel=1e-3)
 
 
