@@ -68,3 +68,10 @@ def test_checkpoints_that_are_not_needed_are_deleted_and_torn_ones_too(tmp_path:
         (tmp_path / name).touch()
     local(tmp_path).keep_only({tmp_path / "0-10.pt", tmp_path / "0-20.pt"})
     assert {path.name for path in tmp_path.iterdir()} == {"0-10.pt", "0-20.pt.tmp"}
+
+
+def test_single_checkpoints_are_deleted_while_others_may_be_written(tmp_path: Path) -> None:
+    for name in ("0-10.pt", "1-10.pt", "1-15.pt", "1-20.pt.tmp"):
+        (tmp_path / name).touch()
+    local(tmp_path).discard({tmp_path / "0-10.pt", tmp_path / "2-10.pt"})
+    assert {path.name for path in tmp_path.iterdir()} == {"1-10.pt", "1-15.pt", "1-20.pt.tmp"}

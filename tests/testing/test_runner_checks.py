@@ -187,6 +187,17 @@ def _schedule() -> Any:
     return Schedule.constant(0.01, 20)
 
 
+class KeepsNoBest(ChangedReports):
+    def change(self, report: Report) -> Report:
+        return replace(report, kept=None)
+
+
+class LosesTheBest(ChangedReports):
+    def change(self, report: Report) -> Report:
+        self.checkpoints.path(report.fork, report.kept or 0).unlink(missing_ok=True)
+        return report
+
+
 class LetsFailuresThrough(ChangedReports):
     def change(self, report: Report) -> Report:
         if report.failure is not None:
@@ -219,6 +230,8 @@ class LetsFailuresThrough(ChangedReports):
         (PreparesAgain, "prepare wrote the first state again"),
         (PreparesNothing, r"after prepare\(0\) there is no 0-0.pt"),
         (PreparesATrainedRun, r"it reported on steps \[4, 6, 8, 10\].*begin at the state of prepare"),
+        (KeepsNoBest, "fork 0, steps 0 to 10: it kept the state at step None, with `Local` it is 2"),
+        (LosesTheBest, "the state at step 2 was kept, and there is no 0-2.pt"),
         (LetsFailuresThrough, "run raised RuntimeError when the training of one fork raised or was not finite"),
     ],
 )

@@ -102,10 +102,15 @@ class Runner(ABC):
         return int(np.random.SeedSequence([self.seed, interval.fork, interval.start]).generate_state(1)[0])
 
     def keep_only(self, needed: set[Path]) -> None:
-        """Delete all other checkpoints, torn ones too."""
+        """Delete all other checkpoints, torn ones too, while nothing trains."""
         for path in self.checkpoints.folder.glob("*"):
             if path.with_name(path.name.removesuffix(".tmp")) not in needed:
                 path.unlink(missing_ok=True)
+
+    def discard(self, paths: set[Path]) -> None:
+        """Delete these checkpoints, if they are there, while forks train that may write others at any time."""
+        for path in paths:
+            path.unlink(missing_ok=True)
 
     def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do if checkpoints are in the folder
         """Bring a checkpoint into the study's folder, if it is kept elsewhere."""

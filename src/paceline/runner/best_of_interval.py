@@ -19,17 +19,22 @@ class BestOfInterval:
 
     def __init__(self, interval: Interval, rule: KeepRule | None) -> None:
         self.interval, self.rule = interval, rule
-        self.step: int | None = None
-        self.state: dict[str, Any] | None = None
+        self._step: int | None = None
+        self._state: dict[str, Any] | None = None
+        self._is_end_best = False
 
     def offer(self, step: int, values: Mapping[str, float], copy: Callable[[], dict[str, Any]]) -> None:
         """Keep what `copy` returns if the observation is better. The states of both ends are kept anyway."""
         if self.rule is None or not self.rule.is_beaten_by(values):
             return
         self.rule = replace(self.rule, to_beat=self.rule.best_of(values)[1])
-        self.step, self.state = step, None  # frees the copy before
-        if step not in (0, self.interval.stop):
-            self.state = copy()
+        self._is_end_best = step == self.interval.stop
+        if self._is_end_best:  # the copy before is needed if the end cannot be saved
+            return
+        self._step, self._state = None, None  # frees the copy before
+        if step > 0:
+            self._state = copy()
+        self._step = step
 
     def turn(self, steps: Sequence[int], values: Mapping[str, Sequence[float]]) -> Failure | None:
         """The early end of the interval, if the run has turned by these observations; None if it goes on."""
@@ -37,15 +42,20 @@ class BestOfInterval:
             return None
         return self.rule.turn.failure(self.interval.schedule, steps, values)
 
-    def save(self, checkpoints: Checkpoints, save: Callable[[dict[str, Any], Path], None] = save_checkpoint) -> None:
-        """Write the copy."""
-        if self.state is not None and self.step is not None:
-            save(self.state, checkpoints.path(self.interval.fork, self.step))
+    def save(
+        self,
+        checkpoints: Checkpoints,
+        failure: Failure | None,
+        save: Callable[[dict[str, Any], Path], None] = save_checkpoint,
+    ) -> None:
+        """Write the copy, if it is of the best state. Call it once the end is saved or has failed."""
+        step = self.step_after(failure)
+        if self._state is not None and step is not None and step == self._step:
+            save(self._state, checkpoints.path(self.interval.fork, step))
 
     def step_after(self, failure: Failure | None) -> int | None:
-        """The step whose state is kept: not that of the end if the end could not be saved."""
-        lost = failure is not None and self.step == self.interval.stop
-        return None if lost else self.step
+        """The step whose state is kept: that of the end only if the end could be saved."""
+        return self.interval.stop if self._is_end_best and failure is None else self._step
 
 
 def is_evaluating(training: Training) -> bool:

@@ -78,10 +78,10 @@ class Local(Runner):
             raise
         except Exception as error:  # a fork that breaks is data; the others go on
             failure = failure_of(error)
-        with self.stopwatch.on("checkpoint"):
-            best.save(self.checkpoints, self._save_state)
         if failure is None:
             failure = self._save_end(interval)
+        with self.stopwatch.on("checkpoint"):
+            best.save(self.checkpoints, failure, self._save_state)
         return observations.report(interval, failure, best.step_after(failure))
 
     def _save_end(self, interval: Interval) -> Failure | None:

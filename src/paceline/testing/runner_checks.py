@@ -11,7 +11,7 @@ from typing import Any
 from paceline.errors import ConformanceError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner import Factories, Local, Runner, make_runner
-from paceline.study import Checkpoints, Interval, Report
+from paceline.study import Checkpoints, Interval, KeepRule, Report
 from paceline.testing.failing_training import FailingTraining
 from paceline.testing.run_comparison import Observations, different_entry, different_observation, different_weights
 from paceline.traces import Schedule
@@ -20,6 +20,7 @@ from paceline.training import Training, load_checkpoint
 STUDY_SEED = 5
 FAILURE_RATES = (0.01, 0.005, 0.0025)  # of three forks: the first trains, the others raise and report NaN
 FAILURE_STEPS = 20
+HIGHEST_IS_BEST = KeepRule(sign=1.0)  # the best value of a loss that falls is an early one, whose state is then kept
 
 
 def check_runner(
@@ -91,6 +92,7 @@ class _Case:
         outcome = _Outcome()
         with self.open(make, self.make_training, name) as started:
             started.on_step = lambda fork, step: outcome.observed.add((fork, step))
+            started.keep_rule = lambda interval: HIGHEST_IS_BEST
             start = started.checkpoints.path(0, 0)
             first = self.first_intervals((1.0, 1 / 2, 1 / 4))
             _prepare(started, 0)
@@ -143,6 +145,8 @@ def _run_round(runner: Runner, intervals: list[Interval], outcome: _Outcome) -> 
         outcome.intervals[key], outcome.reports[key] = interval, report
         if report.failure is None:
             outcome.states[key] = _state(runner, runner.checkpoints.target(interval))
+        if report.kept:
+            outcome.states[interval.fork, report.kept] = _state(runner, _check_best(runner, report))
     if waiting:
         raise ConformanceError(
             f"run ended without a report on fork {min(waiting)}: yield one for each interval, with a failure if it is "
@@ -171,6 +175,19 @@ def _check_report(runner: Runner, interval: Interval, report: Report) -> None:
             )
 
 
+def _check_best(runner: Runner, report: Report) -> Path:
+    """The checkpoint of the best observation, which must be there."""
+    assert report.kept is not None
+    path = runner.checkpoints.path(report.fork, report.kept)
+    runner.fetch(path)
+    if not path.exists():
+        raise ConformanceError(
+            f"the report on fork {report.fork} says that the state at step {report.kept:,} was kept, and there is no "
+            f"{path.name}: write the state of an observation that satisfies keep_rule(interval) before the report"
+        )
+    return path
+
+
 def _check_kept(runner: Runner, kept: list[Path], others: list[Path]) -> None:
     for path in kept:
         runner.fetch(path)
@@ -195,8 +212,16 @@ def _check_like_local(case: _Case, outcome: _Outcome, expected: _Outcome) -> Non
                 f"{name}: it reported on steps {list(other.steps)}, with `Local` it is {list(report.steps)}: begin at "
                 "the state of prepare, and report every observation"
             )
+        if other.kept != report.kept:
+            raise ConformanceError(
+                f"{name}: it kept the state at step {other.kept}, with `Local` it is {report.kept}: keep that of the "
+                "best observation that satisfies keep_rule(interval), and say so with Report(kept=step)"
+            )
         difference = different_observation(_observations(report), _observations(other), case.tolerance)
         entry = different_weights(expected.states[key], outcome.states[key], case.tolerance)
+        if report.kept and not entry:
+            best = fork, report.kept
+            entry = different_weights(expected.states[best], outcome.states[best], case.tolerance)
         if not difference and not entry:
             continue
         what = difference or f"the state at step {stop:,} differs in {entry!r}"

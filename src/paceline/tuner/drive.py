@@ -130,7 +130,8 @@ def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
     """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it."""
     for task in sorted({interval.task for interval in intervals if interval.start == 0}):
         _prepare(tuner, runner, task)
-    runner.keep_only(_needed(runner, tuner, intervals))
+    needed = _needed(runner, tuner, intervals)
+    runner.keep_only(needed)
     waiting = {interval.fork: interval for interval in intervals}
     for report in runner.run(intervals):
         interval = waiting.pop(report.fork)
@@ -139,7 +140,9 @@ def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
             continue
         tuner.tell(interval, report.steps, report.values, kept=report.kept)
         if waiting:
-            runner.keep_only(_needed(runner, tuner, list(waiting.values())))
+            still_needed = _needed(runner, tuner, list(waiting.values()))
+            runner.discard(needed - still_needed)
+            needed = still_needed
 
 
 def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:

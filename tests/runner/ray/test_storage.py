@@ -35,6 +35,15 @@ def test_others_are_deleted_except_what_is_being_written(storage: Storage) -> No
     assert {path.rsplit("/", 1)[-1] for path in fs.ls(root, detail=False)} == {"0-5.pt", "0-5.pt.12ab.tmp"}
 
 
+def test_single_checkpoints_are_deleted(storage: Storage) -> None:
+    storage.discard({"0-5.pt"})  # of a folder that is not there yet
+    for name in ("0-5.pt", "1-5.pt"):
+        storage.write(name, b"x")
+    storage.discard({"0-5.pt", "2-5.pt"})
+    assert not storage.exists("0-5.pt")
+    assert storage.exists("1-5.pt")
+
+
 def test_a_missing_checkpoint_stops_the_study_with_advice(storage: Storage, tmp_path: Path) -> None:
     for action, call in (("read", storage.read), ("fetched", lambda name: storage.fetch(name, tmp_path / name))):
         with pytest.raises(TrainingError, match=rf"0-5.pt could not be {action} at .*: check the storage and start"):

@@ -74,7 +74,7 @@ class Attempt:
 
     @property
     def targets(self) -> list[Path]:
-        """The checkpoints of the states that follow its report: that of its best moment, and that of its end."""
+        """The checkpoints of the states that follow its report: that of its end, and that of its best moment."""
         report, target = self.report, self.assignment.target
         if report is None:
             return []
@@ -82,7 +82,7 @@ class Attempt:
         if not sends_best(report):
             return end
         assert report.kept is not None
-        return [Checkpoints(target.parent).path(report.fork, report.kept), *end]
+        return [*end, Checkpoints(target.parent).path(report.fork, report.kept)]
 
 
 def sends_best(report: Report) -> bool:

@@ -138,6 +138,16 @@ class Ray(Runner):
         if storage is not None:
             storage.keep_only({path.name for path in needed if not path.exists()})
 
+    def discard(self, paths: set[Path]) -> None:
+        """Delete these checkpoints, here and in the storage."""
+        super().discard(paths)
+        if self._connection is not None:
+            for path in paths:
+                self._connection.states.forget(path)
+        storage = self._study_storage()
+        if storage is not None:
+            storage.discard({path.name for path in paths})
+
     def fetch(self, path: Path) -> None:
         """Copy a checkpoint from the storage into the study's folder, without loading it."""
         storage = self._study_storage()

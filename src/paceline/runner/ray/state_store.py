@@ -51,7 +51,7 @@ class StateStore:
         return self._actor.write.remote(reference, path) if self._actor is not None else None
 
     def forget(self, path: Path) -> None:
-        """Drop a reference to a lost object. The next `reference` reads the state from disk."""
+        """Drop the reference to an object that is lost or not needed. The next `reference` reads from disk."""
         self._references.pop(path, None)
 
     def keep_only(self, paths: set[Path]) -> None:

@@ -74,6 +74,16 @@ class Storage:
         except Exception as error:
             raise self._error("that nothing begins from", "deleted", error) from None
 
+    def discard(self, names: set[str]) -> None:
+        """Delete these checkpoints, if they are there."""
+        fs, root = self._open()
+        for name in sorted(names):
+            try:
+                with suppress(FileNotFoundError):
+                    fs.rm_file(f"{root}/{name}")
+            except Exception as error:
+                raise self._error(name, "deleted", error) from None
+
     def fetch(self, name: str, path: Path) -> None:
         """Copy a checkpoint into a file, piece by piece."""
         fs, root = self._open()

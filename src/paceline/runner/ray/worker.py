@@ -66,8 +66,8 @@ class Worker:
         """Train an interval; without one, return the initial state of a task.
 
         `packed` is the state that the interval begins from, None if it is loaded already or in the storage. Yields
-        lists of steps, then the report, then the packed states: of the best moment if `rule` asks for it, and of the
-        end unless the interval failed.
+        lists of steps, then the report, then the packed states: of the end unless the interval failed, and of the best
+        moment if `rule` asks for it.
         """
         self._packed, self._saved = packed, list[Any]()
         self._local.keep_rule = lambda _: rule

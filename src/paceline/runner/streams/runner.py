@@ -202,6 +202,6 @@ class Streams(Runner):
 
     def _save(self, fork: RunningFork) -> None:
         fork.recorded.stream.synchronize()
-        fork.best.save(self.checkpoints)
         if fork.failure is None:
             save_checkpoint(fork.recorded.state_dict(), self.checkpoints.target(fork.interval))
+        fork.best.save(self.checkpoints, fork.failure)
