@@ -11,6 +11,7 @@ from paceline.replay import COMPARED_STEPS, ReplayRun, compare_runs, replay_sche
 from paceline.study import Study
 from paceline.tuner import Tuner
 from paceline.views.projection import study_view
+from tests.views.studies import KEPT
 
 SCHEDULE = Schedule.constant(0.1, 200)
 
@@ -83,6 +84,14 @@ def test_the_same_run_is_recognised() -> None:
     assert len([line for line in compared.splitlines() if line.strip()[:1].isdigit()]) == COMPARED_STEPS
     other = ReplayRun(run.steps, {name: [2 * value for value in column] for name, column in run.values.items()})
     assert "a replay can end a little worse" in text(compare_runs(view, view.best.fork, other))
+
+
+def test_best_moments_are_compared_if_the_study_kept_its_own() -> None:
+    replay = ReplayRun([10, 60, 100], {"averaged": [2.0, 0.7, 1.5]})
+    compared = text(compare_runs(study_view(KEPT), 2, replay))
+    best = "the replay was best at step 60: 0.7 (averaged weights); fork 2 at step 60: 0.8"
+    assert best in compared
+    assert "was best" not in text(compare_runs(study_view(KEPT), 2, ReplayRun([100], {"raw": [1.5]})))
 
 
 def test_other_weights_cannot_be_compared() -> None:

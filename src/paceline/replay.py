@@ -70,6 +70,7 @@ def compare_runs(view: StudyView, fork: int, replay: ReplayRun) -> RenderableTyp
         f"values of the {weights} weights",
         table,
         f"the replay ended at {_last(replay.values)}; fork {fork} at {_last(values)} at step {steps[-1]:,}",
+        *_best_moments(view, replay),
         "the same run, value for value" if is_same else advice,
     )
 
@@ -79,6 +80,20 @@ def _spread(steps: list[int]) -> list[int]:
     if len(steps) <= COMPARED_STEPS:
         return steps
     return [steps[round(row * (len(steps) - 1) / (COMPARED_STEPS - 1))] for row in range(COMPARED_STEPS)]
+
+
+def _best_moments(view: StudyView, replay: ReplayRun) -> list[str]:
+    """The best moments of both, if the study kept that of its run."""
+    kept = view.kept
+    if kept is None or kept.weights not in replay.values:
+        return []
+    column = replay.values[kept.weights]
+    value = (max if view.settings.get("mode") == "max" else min)(column)
+    step = replay.steps[column.index(value)]
+    return [
+        f"the replay was best at step {step:,}: {format_number(value)} ({kept.weights} weights); "
+        f"fork {kept.fork} at step {kept.step:,}: {format_number(kept.value)}"
+    ]
 
 
 def _last(values: dict[str, Any]) -> str:

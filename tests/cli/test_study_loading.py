@@ -31,7 +31,7 @@ def test_the_command_that_continues_is_printed(
     monkeypatch.setattr(sys, "argv", [program, "tune", "train:make", "--study", "my runs"])
     print_how_to_continue(finished / "study")
     first, second = capsys.readouterr().err.split("\n")[1:3]
-    assert first == f"stopped after 299 of 299 steps (100 %); all of them are kept in {finished / 'study'}"
+    assert first == f"stopped after 300 of 300 steps (100 %); all of them are kept in {finished / 'study'}"
     assert second == f"continue with: {name} tune train:make --study 'my runs'"
     print_how_to_continue(finished / "nothing")
     assert "stopped before the first step" in capsys.readouterr().err

@@ -50,14 +50,14 @@ def test_tune_says_the_cost_first_then_lines_then_the_result(folder: Path) -> No
     done = tuned()
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0] == "study: 299 steps in all, as many as 1.5 runs of 200"
+    assert lines[0] == "study: 300 steps in all, as many as 1.5 runs of 200"
     assert lines[1].startswith("decision 1: 8 forks start at")
-    assert any(re.match(r"fork 0 reached step 5: .* at rate .*; 5 of 299 steps \(2 %\) done", line) for line in lines)
+    assert any(re.match(r"fork 0 reached step 5: .* at rate .*; 5 of 300 steps \(2 %\) done", line) for line in lines)
     assert any(re.match(r"fork \d dropped: its value", line) for line in lines)
     assert any(re.match(r"fork \d+ ended best: .* \(raw weights\), .* \(averaged weights\)", line) for line in lines)
     assert "\x1b" not in done.stdout
     again = tuned()
-    assert "299 of 299 steps (100 %) were done before" in again.stdout
+    assert "300 of 300 steps (100 %) were done before" in again.stdout
     assert again.stdout.splitlines()[1:] == lines[-4:]
 
 
@@ -68,7 +68,7 @@ def test_quiet_prints_the_result_and_json_one_object(folder: Path) -> None:
     (folder / "study").rename(folder / "other")
     data = json.loads(tuned("--json").stdout)
     assert data["finished"]
-    assert data["done_steps"] == data["total_steps"] == 299
+    assert data["done_steps"] == data["total_steps"] == 300
     assert set(data["best"]["values"]) == {"raw", "averaged"}
     assert f"fork {data['best']['fork']} ended best" in quiet.stdout
     assert set(data["seconds"]) == {"training", "decide", "journal", "checkpoint"}
@@ -99,7 +99,7 @@ def test_ctrl_c_says_how_to_continue_and_continuing_ends_the_same(folder: Path) 
     cut = shell(folder, *command, "--study", "my study", AT="30")
     assert cut.returncode == 130 == 128 + signal.SIGINT
     assert "Traceback" not in cut.stderr
-    assert re.search(r"stopped after \d+ of 299 steps \(\d+ %\); all of them are kept in my study", cut.stderr)
+    assert re.search(r"stopped after \d+ of 300 steps \(\d+ %\); all of them are kept in my study", cut.stderr)
     assert cut.stderr.endswith(f"continue with: python -m paceline {' '.join(command)} --study 'my study'\n")
     rest, whole = shell(folder, *command, "--study", "my study"), tuned("--quiet")
     assert rest.returncode == 0, rest.stderr

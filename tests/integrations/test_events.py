@@ -17,6 +17,7 @@ from paceline.integrations.tensorboard import event_files, read_scalars
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.study import Created, Event, Failure, Interval, Report, Study
 from paceline.traces import Schedule
+from tests.views.studies import KEPT
 
 MAKE = partial(QuadraticTraining, Quadratic(noise=0.5, dims=5))
 
@@ -203,3 +204,15 @@ def test_a_failed_fork_leaves_out_what_is_no_number() -> None:
     formatter.records(Created({"mode": "max"}))
     records = formatter.records(Report(2, 0, 10, (10,), {"averaged": (0.5,)}))
     assert records[0].numbers == {"value averaged": 0.5}
+
+
+def test_the_best_moment_is_a_number_and_the_end_says_its_step() -> None:
+    formatter = events.EventFormatter()
+    records = [record for event in KEPT for record in formatter.records(event)]
+    best = [
+        (record.fork, record.step, record.numbers["best loss"]) for record in records if "best loss" in record.numbers
+    ]
+    assert best == [(0, 20, 1.5), (1, 20, 1.2), (2, 60, 0.8)]
+    said = [record.text for record in records if record.text]
+    assert "fork 0 ended: it has turned for the worse since its best value, 1.5 at step 20" in said
+    assert said[-1] == "fork 2 won with value 0.8 (averaged weights) at step 60; it ended with 1.45"

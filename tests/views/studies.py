@@ -66,6 +66,19 @@ STUDY: list[Event] = [
 ]
 """The same, but fork 0 fails at step 60."""
 
+KEPT: list[Event] = [
+    Created({**SETTINGS, "keep": "best", "early_stop": True}),
+    *_BEGIN[1:4],
+    Report(0, 0, 20, (10, 20), {"raw": (2.0, 1.5), "averaged": (2.2, 1.6)}, kept=20),
+    Report(1, 0, 20, (10, 20), {"raw": (2.0, 1.2), "averaged": (2.4, 1.8)}, kept=20),
+    *_BEGIN[6:10],
+    Report(2, 20, 100, (60, 100), {"raw": (0.9, 1.5), "averaged": (0.8, 1.45)}, kept=60),
+    Report(0, 20, 60, (60,), {"raw": (1.9,), "averaged": (1.8,)}, Failure("turned", "1.5", step=20)),
+    Decided(3, 100, (because("turned", fork=2, step=60, value=0.8, saved=20),), {}, 0.0),
+    Finished(2, 60, 0.8, "averaged", last=1.45),
+]
+"""The same, but the best moments are kept: fork 2 is best at step 60, and fork 0 turns."""
+
 
 def golden(name: str) -> list[Event]:
     """The events of `tests/golden/NAME.jsonl`."""

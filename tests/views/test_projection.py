@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.study import Created, Failure, because
+from paceline.study import BestState, Created, Failure, because
 from paceline.views.data import Band
 from paceline.views.projection import Selection, forecast_weights, study_view
-from tests.views.studies import STUDY, golden
+from tests.views.studies import KEPT, STUDY, golden
 
 
 def test_forks_lead_fail_and_win() -> None:
@@ -17,6 +17,20 @@ def test_forks_lead_fail_and_win() -> None:
     assert view.decisions[1].dropped == (1,)
     assert view.fork(0).failure == Failure("not finite", step=60)
     assert view.fork(1).drop == because("behind", value=1.8)
+
+
+def test_the_best_moment_is_that_of_the_reports_and_of_the_end() -> None:
+    view = study_view(KEPT)
+    assert [fork.state for fork in view.forks] == ["turned", "dropped", "won"]
+    assert [fork.kept and fork.kept.step for fork in view.forks] == [20, 20, 60]
+    assert view.kept == BestState(0.8, "averaged", 2, 60) == study_view(KEPT[:11]).kept
+    assert view.saved_steps == 20
+    created = KEPT[0]
+    assert isinstance(created, Created)
+    larger = study_view([Created({**created.settings, "mode": "max"}), *KEPT[1:6]])
+    assert larger.kept == BestState(1.8, "averaged", 1, 20)
+    ends = study_view(STUDY)
+    assert (ends.kept, ends.saved_steps) == (None, 0)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from paceline.study import Finished, Report
 from paceline.views.projection import study_view
 from paceline.views.text import describe_result, event_lines, study_page
 from tests.views.consoles import string_console
-from tests.views.studies import STUDY, golden
+from tests.views.studies import KEPT, STUDY, golden
 
 
 def test_lines_say_what_matters_once() -> None:
@@ -54,6 +55,31 @@ def test_a_checkpoint_is_named_where_there_is_one(tmp_path: Path) -> None:
     kept.parent.mkdir()
     kept.touch()
     assert f"its checkpoint: {kept}" in str(describe_result(study_view(STUDY), tmp_path))
+
+
+def test_the_best_moment_and_an_early_end_are_told(tmp_path: Path) -> None:
+    view = study_view(KEPT)
+    console, file = string_console()
+    console.print(study_page(view, tmp_path))
+    rows = [line.split() for line in file.getvalue().splitlines()]
+    assert next(row for row in rows if row[:2] == ["0", "the"])[-6:] == ["1.8", "1.5", "at", "step", "20", "turned"]
+    assert next(row for row in rows if row[:2] == ["2", "fork"])[-6:] == ["1.45", "0.8", "at", "step", "60", "won"]
+    result = describe_result(view, tmp_path)
+    assert result[0] == "fork 2 was best at step 60: 0.8 (averaged weights); it ended at step 100 with 1.45"
+    assert "160 steps in all, 20 fewer than planned; no checkpoint is kept here" in result
+    kept = tmp_path / "checkpoints" / "2-60.pt"
+    kept.parent.mkdir()
+    kept.touch()
+    assert f"its checkpoint: {kept}" in str(describe_result(view, tmp_path))
+    lines = [line for i, event in enumerate(KEPT) for line in event_lines(event, study_view(KEPT[: i + 1]))]
+    assert "fork 0 ended at step 60: it has turned for the worse since its best value, 1.5 at step 20" in lines
+    assert "; the best so far was 0.8 at step 60 of fork 2" in str(describe_result(study_view(KEPT[:11]), tmp_path)[0])
+
+
+def test_a_best_moment_at_the_end_is_told_once() -> None:
+    end = Report(2, 20, 100, (60, 100), {"raw": (0.9, 0.5), "averaged": (0.8, 0.45)}, kept=100)
+    view = study_view([*KEPT[:10], end, KEPT[11], KEPT[12], Finished(2, 100, 0.45, "averaged", last=0.45)])
+    assert describe_result(view, Path("x"))[0] == "fork 2 was best at step 100: 0.45 (averaged weights), at its end"
 
 
 def test_a_family_in_lines_and_when_it_is_over() -> None:

@@ -69,8 +69,9 @@ def _schedule_and_origin(
     if not view.tasks:
         if task is not None:
             raise InputError(f"{study} is a study of one run, got --task {task}: leave it out")
-        winner = _best(view, study)
-        return winner.schedule, f"fork {winner.fork} of the study {study}" + ("" if view.finished else ", not over")
+        from paceline.views import format_origin
+
+        return _best(view, study).schedule, format_origin(view, str(study))
     name = _check_task(view, study, task)
     answer, run = view.answers.get(name), view.best_runs.get(name)
     if answer is not None and not best:

@@ -25,7 +25,9 @@ from paceline.study import (
     describe,
     describe_all,
     describe_failure,
+    kept_state,
 )
+from paceline.traces import Objective
 
 OnEvent = Callable[[Event], None]
 
@@ -43,7 +45,8 @@ class LogRecord:
 class EventFormatter:
     """Turns events into records for a logger.
 
-    Numbers are named `loss` (`value`, if more is better), `loss averaged` and `lr`.
+    Numbers are named `loss` (`value`, if more is better), `loss averaged` and `lr`; `best loss` is the best value of
+    either weights so far, at the steps whose state was kept.
 
     Args:
         past: earlier events of a study that is continued. They tell at which rates its forks run.
@@ -58,7 +61,8 @@ class EventFormatter:
             self.state.append(event)
         match event:
             case Report() if event.failure is not None:
-                text = f"fork {event.fork} failed: {describe_failure(event.failure)}"
+                verb = "ended" if event.failure.is_turn else "failed"
+                text = f"fork {event.fork} {verb}: {describe_failure(event.failure)}"
                 return [*self._numbers(event), LogRecord(event.stop, text=text)]
             case Report():
                 return self._numbers(event)
@@ -67,8 +71,7 @@ class EventFormatter:
             case Dropped():
                 return [LogRecord(event.step, text=f"fork {event.fork} is dropped: {describe(event.reason)}")]
             case Finished():
-                winner = f"fork {event.fork} won with value {event.value} ({event.weights} weights)"
-                return [LogRecord(event.step, text="no fork won" if event.fork is None else winner)]
+                return [LogRecord(event.step, text=_winner(event))]
             case _:
                 return []
 
@@ -81,8 +84,19 @@ class EventFormatter:
             rate = {} if schedule is None else {"lr": float(schedule(max(step - 1, 0)))}  # of the latest update
             named = {label if of == "raw" else f"{label} {of}": column[row] for of, column in report.values.items()}
             numbers = {name: value for name, value in named.items() if math.isfinite(value)}
+            if step == report.kept:
+                sign = Objective(self.state.settings.get("mode", "min")).sign
+                numbers[f"best {label}"] = kept_state(report, sign).value
             records.append(LogRecord(step, report.fork, {**numbers, **rate}))
         return records
+
+
+def _winner(end: Finished) -> str:
+    """Who won, and with what."""
+    if end.fork is None:
+        return "no fork won"
+    winner = f"fork {end.fork} won with value {end.value} ({end.weights} weights)"
+    return winner if end.last is None else f"{winner} at step {end.step:,}; it ended with {end.last}"
 
 
 class Writer(ABC):

@@ -1,7 +1,7 @@
 """What happened: a study folder with an append-only journal, and what its events add up to."""
 
 from paceline.study.answers import BestRun, TaskAnswer, answers_in, best_in, embedding_in
-from paceline.study.best_states import BestState, BestStates, KeepRule
+from paceline.study.best_states import BestState, BestStates, KeepRule, kept_state
 from paceline.study.checkpoints import Checkpoints
 from paceline.study.events import EVENTS, Created, Decided, Dropped, Event, Finished, Interval, Report, Values
 from paceline.study.folders import changed_at, search_studies, studies_below
@@ -55,6 +55,7 @@ __all__ = [
     "embedding_in",
     "failure_of_values",
     "format_number",
+    "kept_state",
     "load_known_runs",
     "read_journal",
     "read_line",

@@ -106,13 +106,15 @@ class BestStates:
         if count != len(fork.reports):
             task = state.first_interval(fork).task
             reports = [report for report in state.reports(fork) if report.kept is not None]
-            bests = [self._of_report(report, task) for report in reports]
+            bests = [kept_state(report, self.sign, task) for report in reports]
             self._found[fork.id] = len(fork.reports), bests
         return bests
 
-    def _of_report(self, report: Report, task: int) -> BestState:
-        assert report.kept is not None
-        row = report.steps.index(report.kept)
-        values = {weights: column[row] for weights, column in report.values.items()}
-        weights, value = KeepRule(self.sign).best_of(values)
-        return BestState(value, weights, report.fork, report.kept, task)
+
+def kept_state(report: Report, sign: float, task: int = 0) -> BestState:
+    """The best moment that a report tells of; `sign` is +1 if bigger values are better, -1 if smaller ones are."""
+    assert report.kept is not None
+    row = report.steps.index(report.kept)
+    values = {weights: column[row] for weights, column in report.values.items()}
+    weights, value = KeepRule(sign).best_of(values)
+    return BestState(value, weights, report.fork, report.kept, task)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from paceline.views.figures import write_figure as write_figure
     from paceline.views.format import format_cost as format_cost
     from paceline.views.format import format_number as format_number
+    from paceline.views.format import format_origin as format_origin
     from paceline.views.format import format_progress as format_progress
     from paceline.views.format import format_schedule as format_schedule
     from paceline.views.json_output import finite_values as finite_values
@@ -58,6 +59,7 @@ _MODULES = {
     "finite_values": "json_output",
     "format_cost": "format",
     "format_number": "format",
+    "format_origin": "format",
     "format_progress": "format",
     "format_schedule": "format",
     "html_report": "report",

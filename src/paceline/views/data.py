@@ -9,10 +9,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from paceline.study import BestRun, Failure, Finished, Interval, Reason, TaskAnswer, describe, describe_failure
-from paceline.traces import Schedule
+from paceline.study import (
+    BestRun,
+    BestState,
+    Failure,
+    Finished,
+    Interval,
+    Reason,
+    TaskAnswer,
+    describe,
+    describe_failure,
+)
+from paceline.traces import Objective, Schedule
 
-State = Literal["running", "leading", "dropped", "failed", "ended", "won"]
+State = Literal["running", "leading", "dropped", "failed", "turned", "ended", "won"]
 
 
 class Band(NamedTuple):
@@ -29,7 +39,8 @@ class ForkView(NamedTuple):
     """One fork: where it began, how far it is, and what it observed itself, by weights.
 
     It began at step `start` as a clone of `parent`, has reached `step`, and is training up to `stop` if that is not
-    None. `task` is empty in a study of one run.
+    None. `task` is empty in a study of one run. `kept` is its best moment whose state was kept; None if it never beat
+    its parent, or if the study keeps the ends of runs.
     """
 
     fork: int
@@ -45,6 +56,7 @@ class ForkView(NamedTuple):
     steps: tuple[int, ...]
     values: dict[str, tuple[float, ...]]
     task: str = ""
+    kept: BestState | None = None
 
     @property
     def reason(self) -> str:
@@ -140,6 +152,22 @@ class StudyView(NamedTuple):
         """The winner, or the leader while the study is not over; a family has none."""
         number = self.finished.fork if self.finished is not None else self.leader
         return None if number is None else self.fork(number)
+
+    @property
+    def kept(self) -> BestState | None:
+        """The best moment of all forks, whose weights the study returns; None if it keeps the ends of runs."""
+        end = self.finished
+        if end is not None and end.fork is not None and end.value is not None and end.last is not None:
+            return BestState(end.value, end.weights, end.fork, end.step)
+        sign = Objective(self.settings.get("mode", "min")).sign
+        bests = [fork.kept for fork in self.forks if fork.kept is not None]
+        return max(bests, key=lambda best: sign * best.value, default=None)
+
+    @property
+    def saved_steps(self) -> int:
+        """How many steps fewer the study took because it ended early."""
+        reasons = self.decisions[-1].reasons if self.finished is not None and self.decisions else ()
+        return next((int(reason["saved"]) for reason in reasons if reason.kind == "turned"), 0)
 
     def whole_run(self, number: int) -> tuple[tuple[int, ...], dict[str, tuple[float, ...]]]:
         """What was observed along a fork's whole run: its ancestors up to where it was cloned, then itself."""

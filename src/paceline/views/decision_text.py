@@ -57,7 +57,8 @@ def _texts(state: StudyState, at: int) -> Iterator[str]:
     yield from _dropped(state, decision.dropped, noun)
     for interval, report in intervals:
         if report is not None and report.failure is not None:
-            yield f"{noun} {interval.fork} failed at step {report.stop:,}: {describe_failure(report.failure)}"
+            verb = "ended" if report.failure.is_turn else "failed"
+            yield f"{noun} {interval.fork} {verb} at step {report.stop:,}: {describe_failure(report.failure)}"
     if state.is_finished and at == len(state.decisions) - 1:
         yield "the study is over"
 
@@ -109,7 +110,7 @@ def _outcome(band: Band | None, report: Report | None) -> str:
     if report is None:
         return f"{forecast}."
     values = column(report.values, band.weights)
-    if report.failure is not None or not values or not isfinite(values[-1]):
+    if not values or not isfinite(values[-1]) or (report.failure is not None and not report.failure.is_turn):
         return f"{forecast}; it failed."
     if report.stop != band.step:  # a forecast of the final value, made on the way there
         return f"{forecast}; at step {report.stop:,} its value was {format_number(values[-1])}."

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paceline.study import format_number
+from paceline.study import BestState, format_number
 from paceline.traces import Schedule
-from paceline.views.data import Band, StudyView
+from paceline.views.data import Band, ForkView, StudyView
 
 __all__ = [
     "bound_advice",
+    "describe_best",
     "format_band",
+    "format_best",
     "format_cost",
     "format_number",
+    "format_origin",
     "format_progress",
     "format_range",
     "format_schedule",
@@ -29,6 +32,26 @@ def format_progress(view: StudyView, done: int | None = None) -> str:
 def format_cost(total: int, steps: int) -> str:
     """What a study will take: "9,100 steps in all, as many as 2.27 runs of 4,000"."""
     return f"{total:,} steps in all, as many as {total / steps:.3g} runs of {steps:,}"
+
+
+def format_best(kept: BestState | None) -> str:
+    """The best moment of a fork: "0.3 at step 100". Empty if its state was not kept."""
+    return "" if kept is None else f"{format_number(kept.value)} at step {kept.step:,}"
+
+
+def format_origin(view: StudyView, study: str) -> str:
+    """Where the schedule of the best fork comes from: "fork 2 of the study runs/a, at its best at step 100"."""
+    assert view.best is not None
+    moment = "" if view.kept is None else f", at its best at step {view.kept.step:,}"
+    return f"fork {view.best.fork} of the study {study}{moment if view.finished else ', which is not finished'}"
+
+
+def describe_best(kept: BestState, fork: ForkView) -> str:
+    """The best moment of the fork that won, and how the fork ended."""
+    best = f"fork {fork.fork} was best at step {kept.step:,}: {format_number(kept.value)} ({kept.weights} weights)"
+    if kept.step == fork.step:
+        return f"{best}, at its end"
+    return f"{best}; it ended at step {fork.step:,} with {format_number(fork.last_values.get(kept.weights))}"
 
 
 def format_schedule(schedule: Schedule) -> str:

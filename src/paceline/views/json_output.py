@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from paceline.study import describe
+from paceline.study import BestState, describe
 from paceline.views.data import DecisionView, ForkView, StudyView
 
 
@@ -18,6 +18,8 @@ def study_json(view: StudyView) -> dict[str, Any]:
         "done_steps": view.done_steps,
         "total_steps": view.total_steps,
         "best": None if best is None else {"fork": best.fork, "values": best.last_values},
+        "kept": _kept_json(view.kept),
+        "saved_steps": view.saved_steps,
         "forks": [_fork_json(fork) for fork in view.forks],
         "decisions": [_decision_json(decision) for decision in view.decisions],
         **(_family_json(view) if view.tasks else {}),
@@ -45,6 +47,11 @@ def finite_values(values: Mapping[str, Sequence[float]]) -> dict[str, list[float
     return {weights: [v if isfinite(v) else None for v in column] for weights, column in values.items()}
 
 
+def _kept_json(kept: BestState | None) -> dict[str, Any] | None:
+    """A best moment, without the task, which is the fork's."""
+    return kept and {"fork": kept.fork, "step": kept.step, "value": kept.value, "weights": kept.weights}
+
+
 def _fork_json(fork: ForkView) -> dict[str, Any]:
     band = None if fork.forecast is None else fork.forecast._asdict()
     return {
@@ -55,5 +62,6 @@ def _fork_json(fork: ForkView) -> dict[str, Any]:
         "schedule": fork.schedule.to_json(),
         "rate": fork.rate,
         "values": finite_values(fork.values),
+        "kept": _kept_json(fork.kept),
         "forecast": band,
     }

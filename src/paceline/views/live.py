@@ -91,7 +91,7 @@ class ScreenDisplay:
         view, steps = self._view, self._steps
         forks = [f if f.stop is None else f._replace(step=max(steps.get(f.fork, 0), f.step)) for f in view.forks]
         done = view.done_steps + sum(f.step for f in forks) - sum(f.step for f in view.forks)
-        final_states = ("dropped", "failed", "ended") if view.tasks else ("dropped", "failed")
+        final_states = ("dropped", "failed", "ended") if view.tasks else ("dropped", "failed", "turned")
         stopped = [fork.fork for fork in forks if fork.state in final_states]
         hidden = set(stopped[:-MAX_STOPPED])
         shown = [fork for fork in forks if fork.fork not in hidden]

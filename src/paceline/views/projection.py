@@ -9,8 +9,10 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from paceline.study import (
+    BestState,
     DecisionState,
     Event,
+    Failure,
     Finished,
     ForkState,
     Report,
@@ -18,7 +20,9 @@ from paceline.study import (
     answers_in,
     best_in,
     embedding_in,
+    kept_state,
 )
+from paceline.traces import Objective
 from paceline.views.data import Band, CostPoint, DecisionView, ForkView, State, StudyView
 
 BY_FORK = ("ranking", "best", "forecast", "candidates", "p_fail")  # details with a row for each fork
@@ -141,7 +145,7 @@ def _fork(
         start=fork.start,
         step=last.stop if last is not None else fork.start,
         stop=latest.stop if running else None,
-        state="dropped" if drop is not None else "failed" if failure is not None else "running",
+        state="dropped" if drop is not None else "running" if failure is None else _state_after(failure),
         failure=failure,
         drop=drop.reason if drop is not None else None,
         schedule=latest.schedule,
@@ -149,7 +153,18 @@ def _fork(
         steps=tuple(step for report in reports for step in report.steps),
         values=_columns(reports),
         task=tasks[first.task] if tasks else "",
+        kept=_kept(reports, state.settings),
     )
+
+
+def _state_after(failure: Failure) -> State:
+    return "turned" if failure.is_turn else "failed"
+
+
+def _kept(reports: Sequence[Report], settings: dict[str, Any]) -> BestState | None:
+    """The latest best moment that some reports of a fork tell of; each is better than the one before."""
+    report = next((report for report in reversed(reports) if report.kept is not None), None)
+    return None if report is None else kept_state(report, Objective(settings.get("mode", "min")).sign)
 
 
 def _columns(reports: Sequence[Report]) -> dict[str, tuple[float, ...]]:
@@ -246,8 +261,10 @@ def _with_fork_states(forks: dict[int, ForkView], leader: int | None, finished: 
     """Forks with who leads, has ended or won."""
 
     def state(fork: ForkView) -> State:
+        if finished is not None and fork.fork == finished.fork:
+            return "won"
         if fork.state == "running" and finished is not None:
-            return "won" if fork.fork == finished.fork else "ended"
+            return "ended"
         return "leading" if fork.fork == leader else fork.state
 
     return {number: fork._replace(state=state(fork)) for number, fork in forks.items()}

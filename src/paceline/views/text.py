@@ -12,7 +12,9 @@ from paceline.views.data import ForkView, StudyView
 from paceline.views.family import describe_family, family_result, run_lines
 from paceline.views.format import (
     bound_advice,
+    describe_best,
     format_band,
+    format_best,
     format_cost,
     format_number,
     format_progress,
@@ -20,7 +22,15 @@ from paceline.views.format import (
 )
 from paceline.views.projection import forecasts_by_fork
 
-_COLOURS = {"leading": "bold cyan", "won": "bold cyan", "running": "", "ended": "", "dropped": "dim", "failed": "red"}
+_COLOURS = {
+    "leading": "bold cyan",
+    "won": "bold cyan",
+    "running": "",
+    "ended": "",
+    "dropped": "dim",
+    "failed": "red",
+    "turned": "dim",
+}
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -53,7 +63,8 @@ def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
     family = bool(view.tasks)
     for name in (*(("run", "task") if family else ("fork", "from")), "step", "rate now"):
         table.add_column(name, justify="left" if name in ("from", "task") else "right", no_wrap=True)
-    for name in (*(["peak rate"] * with_peak), "value"):
+    with_best = any(fork.kept is not None for fork in view.forks)
+    for name in (*(["peak rate"] * with_peak), "value", *(["best"] * with_best)):
         table.add_column(name, justify="right", no_wrap=True)
     if with_forecast:
         table.add_column("forecast of its end" if family else "forecast at its next decision", no_wrap=True)
@@ -63,6 +74,7 @@ def fork_table(view: StudyView, forks: Iterable[ForkView]) -> Table:
         state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
         row = [str(fork.fork), fork.task if family else origin, f"{fork.step:,}", format_number(fork.rate)]
         row += [format_number(fork.multiplier)] * with_peak + [format_number(view.value(fork))]
+        row += [format_best(fork.kept)] * with_best
         table.add_row(*row, *([format_band(fork.forecast)] * with_forecast), state, style=_COLOURS[fork.state])
     return table
 
@@ -81,7 +93,8 @@ def event_lines(event: Event, view: StudyView) -> list[str]:
         case Dropped():
             return [f"fork {event.fork} dropped: {describe(event.reason)}"]
         case Report() if event.failure is not None:
-            return [f"fork {event.fork} failed at step {event.stop:,}: {describe_failure(event.failure)}"]
+            verb = "ended" if event.failure.is_turn else "failed"
+            return [f"fork {event.fork} {verb} at step {event.stop:,}: {describe_failure(event.failure)}"]
         case Report():
             fork = view.fork(event.fork)
             at = f"{format_number(view.value(fork))} at rate {format_number(fork.rate)}"
@@ -100,15 +113,20 @@ def describe_result(view: StudyView, path: Path) -> "list[str | RenderableType]"
             return ["nothing has been observed yet"]
         return [f"no fork reached the end: {describe(view.decisions[-1].reasons[0])}"]
     values = ", ".join(f"{format_number(value)} ({of} weights)" for of, value in best.last_values.items())
+    kept = view.kept
     if view.finished is None:
-        return [f"not over: {format_progress(view)} done; fork {best.fork} leads at step {best.step:,}: {values}"]
-    checkpoint = Checkpoints.of_study(path).path(best.fork, best.step)  # there is none with Ray Tune, or ask and tell
+        so_far = f"; the best so far was {format_best(kept)} of fork {kept.fork}" if kept is not None else ""
+        leads = f"fork {best.fork} leads at step {best.step:,}: {values}{so_far}"
+        return [f"not over: {format_progress(view)} done; {leads}"]
+    origin = (best.fork, best.step) if kept is None else kept.origin
+    checkpoint = Checkpoints.of_study(path).path(*origin)  # there is none with Ray Tune, or ask and tell
+    saved = f", {view.saved_steps:,} fewer than planned" if view.saved_steps else ""
     state = f"its checkpoint: {checkpoint}" if checkpoint.exists() else "no checkpoint is kept here"
     return [
-        f"fork {best.fork} ended best: {values}",
+        f"fork {best.fork} ended best: {values}" if kept is None else describe_best(kept, best),
         format_schedule(best.schedule),
         *bound_advice(best.schedule, view.settings.get("lr", ())),
-        f"{view.done_steps:,} steps in all; {state}",
+        f"{view.done_steps:,} steps in all{saved}; {state}",
         f"to use the schedule elsewhere: paceline export {path} --format python",
     ]
 

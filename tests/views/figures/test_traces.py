@@ -6,7 +6,7 @@ import pytest
 from paceline.study import Created
 from paceline.views.figures.traces import traces
 from paceline.views.projection import study_view
-from tests.views.studies import STUDY, golden
+from tests.views.studies import KEPT, STUDY, golden
 from tests.views.test_curves import chain_of_clones
 
 
@@ -63,3 +63,11 @@ def test_runs_of_a_family_have_the_colour_of_their_task_and_its_name_is_text() -
 def test_a_long_study_says_how_many_forks_are_omitted() -> None:
     figure = traces(study_view(chain_of_clones(1_200)))
     assert figure.layout.meta == "199 earlier ones are omitted"
+
+
+def test_a_star_marks_the_best_moment_and_turned_forks_are_dotted() -> None:
+    named = by_name(traces(study_view(KEPT)))
+    (star,) = named["best moment, averaged weights"]
+    assert (star.x, star.y, star.marker.symbol) == ((60,), (0.8,), "star")
+    assert named["1 turned for the worse"][0].line.dash == "dot"
+    assert not any("best moment" in (name or "") for name in by_name(traces(study_view(STUDY))))

@@ -18,7 +18,7 @@ from paceline.views.web.page_data import (
     thin_view,
 )
 from paceline.views.web.study_reader import StudyReader
-from tests.views.studies import EVENTS, golden
+from tests.views.studies import EVENTS, KEPT, golden
 from tests.views.web.large_studies import large_reader, whole_view
 from tests.views.web.studies import write
 
@@ -72,6 +72,24 @@ def test_what_a_study_says_in_each_of_its_states() -> None:
     family = golden("journal-1-family")
     assert status(study_view(family), 3) == "A schedule for each of 2 tasks, from 3 runs."
     assert status(study_view(family, Selection(end=3)), 2).endswith("done.")
+
+
+def test_a_page_tells_the_best_moment(tmp_path: Path) -> None:
+    view = study_view(KEPT)
+    assert status(view, 3) == (
+        "Fork 2 was best at step 60: 0.8 (averaged weights); it ended at step 100 with 1.45. "
+        "The study ended 20 steps early."
+    )
+    assert status(study_view(KEPT[:11]), 3).endswith("The best so far was 0.8 at step 60 of fork 2.")
+    assert dict(highlights(view))["best value, averaged weights"] == "0.8"
+    assert dict(highlights(view))["its step"] == "60"
+    assert best_schedule(view, "first", "")[1] == "fork 2 of the study first, at its best at step 60"
+    reader = StudyReader(write(tmp_path, KEPT))
+    reader.refresh()
+    page = forks_page(reader, None)
+    column = page["columns"].index("best")
+    assert [row[column] for row in page["rows"]] == ["0.8 at step 60", "1.2 at step 20", "1.5 at step 20"]
+    assert [row[page["columns"].index("state")] for row in page["rows"]] == ["won", "dropped", "turned"]
 
 
 def test_highlights_are_numbers_of_the_view() -> None:

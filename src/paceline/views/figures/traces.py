@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from paceline.study import BestState
 from paceline.views.curves import (
     CloneStart,
     Curve,
@@ -24,6 +25,7 @@ _LINES = {
     "dropped": LineStyle("dropped", LIGHT.dropped, 1.1),
     "ended": LineStyle("ran to the end", LIGHT.ended, 1.5),
     "running": LineStyle("running", LIGHT.running, 1.5),
+    "turned": LineStyle("turned for the worse", LIGHT.ended, 1.4, "dot"),
     "failed": LineStyle("failed", LIGHT.failed, 1.4, "dash"),
 }
 """Lines of forks by their state. The best fork is drawn above them all."""
@@ -65,6 +67,22 @@ def _add_forks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:
     if best is not None:
         name = f"fork {best.fork} {'leads' if view.finished is None else 'won'}"
         _add_curves(figure, [best], LineStyle(name, LIGHT.best, _BEST_WIDTH), hover=hover)
+    if view.kept is not None:
+        _add_best_moment(figure, view.kept)
+
+
+def _add_best_moment(figure: Figure, kept: BestState) -> None:
+    """A star at the moment whose weights the study returns."""
+    star = graph_objects().Scatter(
+        x=[kept.step],
+        y=[kept.value],
+        mode="markers",
+        marker={"symbol": "star", "size": 13, "color": LIGHT.best, "line": {"color": LIGHT.halo, "width": 1.2}},
+        name=f"best moment, {kept.weights} weights",
+        hovertemplate=f"fork {kept.fork}, step %{{x:,}}: %{{y:.5g}}<extra>best moment</extra>",
+        cliponaxis=False,
+    )
+    figure.add_trace(star, row=1, col=1)
 
 
 def _add_tasks(figure: Figure, view: StudyView, lines: Sequence[Curve]) -> None:

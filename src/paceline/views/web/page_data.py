@@ -6,7 +6,16 @@ from typing import Any
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.views.data import ForkView, StudyView
-from paceline.views.format import format_band, format_number, format_progress, format_schedule, format_seconds
+from paceline.views.format import (
+    describe_best,
+    format_band,
+    format_best,
+    format_number,
+    format_origin,
+    format_progress,
+    format_schedule,
+    format_seconds,
+)
 from paceline.views.text import describe_settings
 from paceline.views.web.study_reader import StudyReader
 
@@ -54,9 +63,14 @@ def status(view: StudyView, runs: int) -> str:
     values = " and ".join(
         f"{format_number(value)} with {weights} weights" for weights, value in best.last_values.items()
     )
+    kept = view.kept
     if view.finished is None:
-        return f"Fork {best.fork} leads at step {best.step:,}: {values}."
-    return f"Fork {best.fork} ended best: {values}."
+        so_far = f" The best so far was {format_best(kept)} of fork {kept.fork}." if kept is not None else ""
+        return f"Fork {best.fork} leads at step {best.step:,}: {values}.{so_far}"
+    if kept is None:
+        return f"Fork {best.fork} ended best: {values}."
+    early = f" The study ended {view.saved_steps:,} steps early." if view.saved_steps else ""
+    return f"F{describe_best(kept, best)[1:]}.{early}"
 
 
 def _family_status(view: StudyView, runs: int) -> str:
@@ -71,8 +85,13 @@ def highlights(view: StudyView) -> list[tuple[str, str]]:
     """A few numbers, each with its name."""
     best, alive = view.best, sum(fork.state in ("running", "leading") for fork in view.forks)
     rows = [("of all steps done", f"{view.done_steps / max(view.total_steps, 1):.0%}".replace("%", " %"))]
-    if best is not None:
+    kept = view.kept
+    if kept is not None:
+        rows.append((f"best value, {kept.weights} weights", format_number(kept.value)))
+        rows.append(("its step", f"{kept.step:,}"))
+    elif best is not None:
         rows.append((f"best value, {view.weights} weights", format_number(view.value(best))))
+    if best is not None:
         rows.append(("leading fork" if view.finished is None else "best fork", str(best.fork)))
         rows.append(_rate(best, view))
     for task, run in list(view.best_runs.items())[:MAX_TASKS]:
@@ -96,20 +115,22 @@ def forks_page(study: StudyReader, before: int | None) -> dict[str, Any]:
     forks = {fork.fork: fork for fork in view.forks}
     with_peak = any(fork.schedule.tuned_base is not None for fork in view.forks)
     names = ["run", "task"] if view.tasks else ["fork"]
-    columns = [*names, "state", "value", "step", "rate", *(["peak rate"] * with_peak)]
+    with_best = any(fork.kept is not None for fork in view.forks)
+    columns = [*names, "state", "value", *(["best"] * with_best), "step", "rate", *(["peak rate"] * with_peak)]
     columns += ["forecast"] if view.tasks else ["from", "forecast"]
-    rows = [_row(study, view, forks[n], with_peak=with_peak) for n in page]
+    rows = [_row(study, view, forks[n], with_peak=with_peak, with_best=with_best) for n in page]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     return {"columns": columns, "rows": rows, "before": page[-1] if len(page) < len(numbers) else None}
 
 
-def _row(study: StudyReader, view: StudyView, fork: ForkView, *, with_peak: bool) -> list[str]:
+def _row(study: StudyReader, view: StudyView, fork: ForkView, *, with_peak: bool, with_best: bool) -> list[str]:
     of_state = study.state.forks[fork.fork]  # its parent may not be among the forks of the view
     origin = "the start" if of_state.parent is None else f"fork {of_state.parent} at {of_state.start:,}"
     state = f"failed: {fork.reason}" if fork.state == "failed" else fork.state
     cells = [str(fork.fork), fork.task] if view.tasks else [str(fork.fork)]
-    cells += [state, format_number(view.value(fork)), f"{fork.step:,}", format_number(fork.rate)]
+    cells += [state, format_number(view.value(fork)), *([format_best(fork.kept)] * with_best)]
+    cells += [f"{fork.step:,}", format_number(fork.rate)]
     if with_peak:
         cells.append(format_number(fork.multiplier))
     if not view.tasks:
@@ -149,7 +170,7 @@ def best_schedule(view: StudyView, name: str, task: str) -> tuple[Schedule, str]
     best = view.best
     if best is None:
         raise InputError("there is no schedule yet: nothing has been observed")
-    return best.schedule, f"fork {best.fork} of the study {name}" + ("" if view.finished else ", which is not finished")
+    return best.schedule, format_origin(view, name)
 
 
 def thin_view(view: StudyView, points: int = MAX_POINTS) -> StudyView:
