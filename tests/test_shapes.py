@@ -11,6 +11,7 @@ from paceline.shapes import (
     Constant,
     Cosine,
     Exponential,
+    Joined,
     Linear,
     OneCycle,
     Recorded,
@@ -29,6 +30,8 @@ EXAMPLES: list[Shape] = [
     WarmupStableDecay(decay=0.7, power=2),
     OneCycle(),
     Recorded((0, 500, 999), (0.5, 1.0, 0.1)),
+    Joined(WarmupStableDecay(decay=0.7), 1200, 400, Cosine()),
+    Joined(Joined(Constant(), 900, 100, Recorded((0, 700), (1.0, 0.5))), 1100, 400, Linear()),
 ]
 
 
@@ -52,6 +55,7 @@ def test_known_values() -> None:
     assert rates(Exponential(), 0, 50) == pytest.approx([1.0, 0.1])
     assert rates(WarmupStableDecay(warmup=0.1, decay=0.5), 0, 4, 9, 50, 75) == pytest.approx([0.1, 0.5, 1, 1, 0.5])
     assert rates(OneCycle(), 0, 30) == pytest.approx([0.04, 1.0])
+    assert rates(Joined(Linear(), 200, 50, Linear()), 0, 40, 49, 50, 75) == pytest.approx([1, 0.8, 0.755, 0.5, 0.25])
     assert rates(Recorded((10, 30), (1.0, 0.01)), 0, 10, 20, 30, 90) == pytest.approx([1, 1, 0.1, 0.01, 0.01])
 
 
@@ -84,7 +88,7 @@ def test_serialised_forms_do_not_change() -> None:
 def test_shapes_go_by_name() -> None:
     assert shape_of("one_cycle") == OneCycle()
     assert shape_of(Linear(final=0.5)) == Linear(final=0.5)
-    for name in set(SHAPES) - {"recorded"}:
+    for name in set(SHAPES) - {"recorded", "joined"}:
         assert shape_of(name).name == name
 
 
@@ -99,6 +103,7 @@ def test_shapes_go_by_name() -> None:
         (lambda: Recorded((0,), (0.0,)), r"Recorded factors must lie in \(0, inf\)"),
         (lambda: shape_of("cosin"), "unknown base shape 'cosin': use one of constant, cosine"),
         (lambda: shape_of("recorded"), "unknown base shape 'recorded'"),
+        (lambda: shape_of("joined"), "unknown base shape 'joined'"),
         (lambda: shape_from_json({"name": "step"}), "unknown base shape 'step' in JSON"),
     ],
 )

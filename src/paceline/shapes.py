@@ -176,24 +176,59 @@ class Recorded(Shape):
         return np.exp(np.interp(step, self.steps, np.log(self.factors)))
 
 
+@dataclass(frozen=True, slots=True)
+class Joined(Shape):
+    """The beginning of a run of one length, and the rest of one of another length: what a run that goes back has.
+
+    Args:
+        first: the shape before step `at`.
+        first_steps: length of the run that it is the beginning of.
+        at: the step at which they join.
+        then: the shape from there on.
+    """
+
+    name: ClassVar[str] = "joined"
+    first: Shape
+    first_steps: int
+    at: int
+    then: Shape
+
+    def factor(self, step: Steps, steps: int) -> Steps:
+        before = self.first.factor(np.minimum(step, self.at), self.first_steps)
+        return np.where(step < self.at, before, self.then.factor(step, steps))
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape as plain data; `shape_from_json` reads it."""
+        shapes = {"first": self.first.to_json(), "then": self.then.to_json()}
+        return {"name": self.name, "first_steps": self.first_steps, "at": self.at, **shapes}
+
+
 SHAPES: dict[str, type[Shape]] = {
-    shape.name: shape for shape in (Constant, Linear, Cosine, Exponential, WarmupStableDecay, OneCycle, Recorded)
+    shape.name: shape
+    for shape in (Constant, Linear, Cosine, Exponential, WarmupStableDecay, OneCycle, Recorded, Joined)
 }
+_WITHOUT_DEFAULTS = {Recorded.name, Joined.name}
 
 
 def shape_of(shape: "str | Shape") -> Shape:
     """The shape itself, or the shape with this name: `shape_of("cosine")`."""
     if isinstance(shape, Shape):
         return shape
-    if shape not in SHAPES or shape == Recorded.name:
-        names = ", ".join(sorted(set(SHAPES) - {Recorded.name}))
+    if shape not in SHAPES or shape in _WITHOUT_DEFAULTS:
+        names = ", ".join(sorted(set(SHAPES) - _WITHOUT_DEFAULTS))
         raise InputError(f"unknown base shape {shape!r}: use one of {names}, or a Shape")
     return SHAPES[shape]()
 
 
 def shape_from_json(data: dict[str, Any]) -> Shape:
     """The shape that `Shape.to_json` wrote."""
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "name"}  # pyright: ignore[reportUnknownArgumentType]
+    fields: dict[str, Any] = {name: _field_from_json(value) for name, value in data.items() if name != "name"}
     if data.get("name") not in SHAPES:
         raise InputError(f"unknown base shape {data.get('name')!r} in JSON: expected one of {sorted(SHAPES)}")
     return SHAPES[data["name"]](**fields)
+
+
+def _field_from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return shape_from_json(value)  # pyright: ignore[reportUnknownArgumentType]
+    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]

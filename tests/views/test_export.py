@@ -5,7 +5,7 @@ import ast
 import numpy as np
 import pytest
 
-from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+from paceline.shapes import Constant, Cosine, Exponential, Joined, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
 from paceline.traces import Schedule
 from paceline.views.export import as_csv, as_python
 
@@ -36,6 +36,14 @@ def test_python_equals_the_schedule_at_every_step(base: Shape, multipliers: list
     exec(text, names)
     steps = np.arange(-1, 101)
     assert [names["learning_rate"](int(step)) for step in steps] == pytest.approx(schedule(steps), rel=1e-11)
+
+
+def test_a_run_that_went_back_twice_is_a_function_too() -> None:
+    first = Joined(WarmupStableDecay(0.02, 0.7), 120, 20, Cosine())
+    schedule = Schedule([0.1, 0.1, 0.03], [0, 20, 55, 97], 100, Joined(first, 110, 55, Constant()))
+    names: dict = {}
+    exec(as_python(schedule, "runs/first"), names)
+    assert [names["learning_rate"](step) for step in range(100)] == pytest.approx(schedule(np.arange(100)), rel=1e-11)
 
 
 def test_a_table_holds_every_rate() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.errors import InputError
-from paceline.shapes import Constant, Cosine, Exponential, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
+from paceline.shapes import Constant, Cosine, Exponential, Joined, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
 from paceline.traces import Schedule
 
 
@@ -73,8 +73,17 @@ def _base_code(base: Shape, steps: int) -> tuple[list[str], str]:
             return [], repr(factors[0])
         case Recorded(points, factors):
             return _recorded_code(points, factors)
+        case Joined(first, first_steps, at, then):
+            pieces = _assignment(first, first_steps), _assignment(then, steps)
+            return [f"if step < {at}:", *pieces[0], "else:", *pieces[1]], "factor"
         case _:
             raise InputError(f"the base {base.name!r} cannot be written as Python: use --format csv")
+
+
+def _assignment(base: Shape, steps: int) -> list[str]:
+    """Indented lines that assign the factor of a base at `step`."""
+    lines, factor = _base_code(base, steps)
+    return [f"    {line}" for line in (*lines, f"factor = {factor or 1.0}")]
 
 
 def _warmup_stable_decay_code(base: WarmupStableDecay, steps: int) -> tuple[list[str], str]:

@@ -80,6 +80,27 @@ def test_forks_that_break_go_on_from_their_checkpoint(training: type[QuadraticTr
         assert forks[2].start > 0
 
 
+def test_a_run_that_goes_back_says_which_rates_it_was_trained_at() -> None:
+    trained = dict[int, float]()
+
+    class Noted(Brittle):
+        """Notes the rates that it was trained at."""
+
+        def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
+            start = self.steps_done
+            yield from super().advance(schedule, stop)
+            rates.append((start, schedule(np.arange(start, stop))))
+
+    rates: list[tuple[int, np.ndarray]] = []
+    result = tune(lambda: Noted(Quadratic(0.3)), steps=1000, lr=(1e-2, 1.5), cost=1)
+    assert result.schedule is not None
+    for start, values in rates[1:]:  # without the range test; what was trained last at a step counts
+        trained |= {start + i: float(value) for i, value in enumerate(values)}
+    steps = sorted(trained)
+    assert steps == list(range(result.schedule.steps))
+    np.testing.assert_allclose(result.schedule(np.array(steps)), [trained[step] for step in steps], rtol=1e-12)
+
+
 def test_a_study_of_one_run_is_continued_with_the_same_decisions(tmp_path: Path) -> None:
     def study(folder: Path) -> "list[float]":
         result = tune(quadratic, steps=400, lr=(1e-4, 10.0), cost=1, study=folder)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from paceline.shapes import Recorded
+from paceline.shapes import Joined, Recorded
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.rollback import steps_taken
 from paceline.strategy.single_run.rate_correction import rate_correction
@@ -106,7 +106,9 @@ class SingleRun(Strategy):
         kept = fork.schedule.change_points <= start
         change_points = np.append(fork.schedule.change_points[kept], stop)
         multipliers = np.append(fork.schedule.multipliers[: kept.sum() - 1], rate)
-        schedule = Schedule(multipliers, change_points, length, SINGLE_RUN.base)
+        base, trained = SINGLE_RUN.base, fork.schedule  # what was trained until `start` was of a longer run
+        base = base if start == 0 else Joined(trained.base, trained.steps, start, base)
+        schedule = Schedule(multipliers, change_points, length, base)
         parent = fork.parent if start == fork.start else fork.id  # the fork whose state at `start` is kept
         interval = Interval(fork.id + 1, parent if start else None, start, stop, schedule, history.round + 1)
         return Decision((interval,), drops, reasons=(because("lower peak", step=start, rate=rate),))
