@@ -10,7 +10,6 @@ from paceline import Tuner, tune
 from paceline.errors import InputError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Dynamic, FinalForecast, FixedFactor, ForkPlan, History, ModelQuantile, Rung
-from paceline.strategy.fork_plan import with_late_rungs
 from paceline.strategy.guards import MaxChange
 from paceline.study import Decided, Dropped
 from paceline.traces import Objective
@@ -93,6 +92,15 @@ def test_with_greedy_all_forks_become_clones_of_the_best() -> None:
     assert tuner.result.fork == min(rounds[-1], key=lambda interval: distance(interval, 0.02)).fork
 
 
+def test_between_10_and_50_percent_forks_that_go_on_have_their_rates_corrected() -> None:
+    _, decisions = study(Dynamic.horizon(cost=2.3))
+    corrected = {event.step for event in decisions for r in event.reasons if r.kind == "new rate"}
+    assert corrected
+    assert corrected <= {40, 52, 62, 80, 92, 112, 140, 164, 200}
+    never = study(replace(Dynamic.horizon(cost=2.3), corrects_rates=False))[1]
+    assert not [r for event in never for r in event.reasons if r.kind == "new rate"]
+
+
 # first rates
 
 
@@ -116,9 +124,8 @@ def test_first_rates_beyond_the_bounds_are_refused() -> None:
 
 def test_at_which_costs_the_forecast_of_the_end_is_the_default() -> None:
     judged_by = [Dynamic.horizon(cost=cost).judge_by for cost in (1.5, 2.3, 3.2, 4, 5)]
-    assert judged_by == ["final", "now", "now", "final", "final"]
-    assert Dynamic.horizon(forks=5).judge_by == "now"
-    assert Dynamic.horizon(forks=1).judge_by == "final"
+    assert judged_by == ["now", "now", "now", "final", "final"]
+    assert {Dynamic.horizon(forks=forks).judge_by for forks in (1, 5)} == {"now"}
 
 
 def test_of_several_clones_the_forecast_chooses_only_the_first() -> None:
@@ -153,7 +160,7 @@ def test_a_forecast_that_contradicts_the_values_is_not_used_and_the_study_says_s
     assert value == study(Dynamic.horizon(cost=5, judge_by="now"))[0]
 
 
-@pytest.mark.parametrize("cost", [1.5, 2.3])
+@pytest.mark.parametrize("cost", [2.3, 3.2])
 def test_a_study_shows_its_forecasts_of_the_end_and_repeats_itself(cost: float) -> None:
     strategy = Dynamic.horizon(cost=cost, judge_by="final")
     (value, decisions), (again, _) = study(strategy), study(strategy)
@@ -175,7 +182,9 @@ def test_the_presets() -> None:
     assert greedy.chooser == ModelQuantile()
     assert greedy.guards[0] == MaxChange(1.0)
     assert (horizon.weights, horizon.transform, horizon.chooser) == ("averaged", "log", FixedFactor())
-    assert Dynamic.horizon(cost=1.5).plan == with_late_rungs(Dynamic.horizon(cost=1.5, judge_by="now").plan)
+    corrects = [Dynamic.horizon(cost=cost).corrects_rates for cost in (1.5, 2.3, 3.2, 4, 5)]
+    assert corrects == [True, True, True, False, False]
+    assert not Dynamic.horizon(forks=2).corrects_rates
 
 
 def test_one_run_may_repeat_an_interval_that_failed() -> None:

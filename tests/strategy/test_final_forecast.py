@@ -7,6 +7,7 @@ import pytest
 
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import FinalForecast, Fork
+from paceline.strategy.final_forecast import is_stable
 from paceline.strategy.rate_choosers import RateChoice
 from paceline.study import because
 from paceline.traces import Objective, Schedule, Trace
@@ -51,20 +52,10 @@ def test_it_overrules_another_choice_only_if_enough_draws_agree() -> None:
     assert (reason.kind, reason["probability"], reason["otherwise"]) == ("ends better", 1.0, 0.32)
 
 
-def test_a_last_fork_keeps_its_rate_unless_enough_draws_agree_on_another() -> None:
-    parent = fork(0, 0.2)
-    assert forecast(parent).choose_for_last_fork(parent, 0.45).rate == pytest.approx(0.1, rel=0.01)
-    kept = forecast(parent, agreement=0.6).choose_for_last_fork(parent, 0.45)
-    assert (kept.rate, kept.reason["instead"].kind) == (0.2, "as before")
-    near = forecast(fork(0, 0.4)).choose_for_last_fork(fork(0, 0.4), 0.1)
-    assert near.rate == pytest.approx(0.4 / 10**0.1)
-
-
 def test_it_never_goes_above_a_stable_rate_nor_far_nor_near_other_forks() -> None:
     low, brief = fork(0, 0.01), fork(1, 0.1, stop=20)  # the second lived for 2 % of the run
     assert rate_of_clone(forecast(low, brief), low, RateChoice(0.006, OTHER_REASON)) < 0.01 * 1.0001
     stable = fork(1, 0.1)
-    assert forecast(low, stable).choose_for_last_fork(low, 0.45).rate == pytest.approx(0.02, rel=0.01)
     otherwise, others = RateChoice(0.016, OTHER_REASON), [0.01, 0.01 * 10**0.45]
     chosen = forecast(low, stable).choose_for_clone(low, otherwise, others, 1, 0.45).rate
     assert chosen == pytest.approx(0.01 * 10**0.35)
@@ -115,3 +106,8 @@ def test_it_is_fitted_to_what_all_forks_observed() -> None:
 
 def test_without_enough_to_learn_from_there_is_no_forecast() -> None:
     assert FinalForecast.fit(make_history(make_fork(0, 0.1, stop=10))) is None
+
+
+def test_a_fork_is_stable_that_trained_at_its_rate_for_some_time_and_did_not_fail() -> None:
+    assert is_stable(fork(0, 0.1, stop=60), 1000)
+    assert not is_stable(fork(0, 0.1, stop=20), 1000)

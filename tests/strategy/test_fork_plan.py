@@ -5,19 +5,19 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.strategy import Dynamic, ForkPlan, Rung, greedy_plan, horizon_plan
-from paceline.strategy.fork_plan import keep_each_plan, side_by_side_plan, with_late_rungs
+from paceline.strategy.fork_plan import keep_each_plan, side_by_side_plan
 from paceline.strategy.horizon_settings import HORIZON
 
 
 @pytest.mark.parametrize("steps", [401, 1000, 1003, 4999])
 def test_no_plan_costs_more_than_its_cost(steps: int) -> None:
-    for cost in np.arange(1.1, 9.0, 0.05):
+    for cost in np.arange(1.375, 9.0, 0.05):
         assert horizon_plan(float(cost)).total_steps(steps) <= cost * steps
     for forks in range(1, 12):
         assert side_by_side_plan(forks).total_steps(steps) == forks * steps
 
 
-@pytest.mark.parametrize("cost", [1.1, 1.3, 1.5, 1.7, 2.1, 2.2, 2.4, 2.6, 2.9, 3.07, 3.175])
+@pytest.mark.parametrize("cost", [1.375, 1.5, 1.75, 2.0, 2.2, 2.35, 2.5, 2.6, 2.9, 3.2])
 def test_a_plan_spends_its_cost(cost: float) -> None:
     steps = 1_000_000
     assert horizon_plan(cost).total_steps(steps) == pytest.approx(cost * steps, abs=10)
@@ -44,11 +44,40 @@ def test_the_default_plan() -> None:
         (0.025, 5, 0),
         (0.05, 3, 0),
         (0.1, 2, 0),
+        (0.13, 2, 0),
+        (0.157, 2, 0),
         (0.2, 2, 1),
+        (0.23, 2, 0),
+        (0.28, 2, 0),
         (0.35, 2, 1),
+        (0.41, 2, 0),
         (0.5, 2, 1),
         (0.7, 2, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("cost", "changes"),
+    [
+        (1.375, [(0.0, 8), (0.025, 5), (0.05, 3), (0.1, 1)]),  # the least that pays for the halving
+        (1.5, [(0.0, 8), (0.025, 5), (0.05, 3), (0.1, 2), (0.225, 1)]),  # too little for a challenger
+        (1.75, [(0.0, 8), (0.025, 5), (0.05, 3), (0.1, 2), (0.2, 1), (0.725, 2)]),  # one, as late as it must be
+        (3.2, [(0.0, 8), (0.025, 5), (0.05, 3), (0.1, 2), (0.35, 3), (0.725, 4)]),  # three, one after another
+    ],
+)
+def test_plans_below_cost_4_settle_the_leader_and_then_challenge_it(
+    cost: float, changes: list[tuple[float, int]]
+) -> None:
+    plan = horizon_plan(cost)
+    counts = [(0.0, plan.initial_forks), *((rung.share, rung.forks) for rung in plan.rungs)]
+    found = [now for before, now in zip([(0.0, 0), *counts], counts, strict=False) if now[1] != before[1]]
+    assert [(pytest.approx(share), forks) for share, forks in changes] == found
+
+
+@pytest.mark.parametrize("cost", np.arange(1.375, 4.0, 0.025).tolist())
+def test_rungs_of_plans_below_cost_4_lie_apart(cost: float) -> None:
+    shares = [0.0, *(rung.share for rung in horizon_plan(cost).rungs), 1.0]
+    assert min(np.diff(shares)) >= 0.0125
 
 
 def test_intervals_lie_between_change_points() -> None:
@@ -75,27 +104,8 @@ def test_plans_of_equal_intervals() -> None:
     assert keep_each_plan(3, 2).rungs == (Rung(0.5, 3),)
 
 
-@pytest.mark.parametrize(("cost", "shares"), [(1.5, [0.5, 0.7]), (2.3, []), (5, [])])
-def test_a_plan_that_ends_in_one_fork_gets_late_rungs_at_no_cost(cost: float, shares: list[float]) -> None:
-    plan = horizon_plan(cost)
-    late = with_late_rungs(plan)
-    assert [rung.share for rung in late.rungs[len(plan.rungs) :]] == shares
-    assert late.total_steps(1000) == plan.total_steps(1000)
-
-
-def test_a_plan_without_rungs_gets_none() -> None:
-    assert with_late_rungs(ForkPlan(1, ())) == ForkPlan(1, ())
-
-
 def test_costs_from_which_a_plan_can_afford_more_increase() -> None:
-    costs = (
-        HORIZON.forks_from_cost,
-        HORIZON.halving_from_cost,
-        HORIZON.challenger_from_cost,
-        HORIZON.third_fork_from_cost,
-        HORIZON.early_clones_from_cost,
-    )
-    assert list(costs) == sorted(costs)
+    assert 1 < HORIZON.forks_from_cost < HORIZON.early_clones_from_cost
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,7 @@ def test_costs_from_which_a_plan_can_afford_more_increase() -> None:
         (lambda: ForkPlan(2, (Rung(0.5, 1), Rung(0.5, 1))), r"rungs must increase inside \(0, 1\), got \[0.5, 0.5\]"),
         (lambda: ForkPlan(2, (Rung(1.0, 1),)), r"rungs must increase inside \(0, 1\)"),
         (lambda: greedy_plan(3, 0), "intervals must be at least 1, got 0"),
-        (lambda: horizon_plan(1.0), "at least 1.1 runs, got 1.0: use cost=1"),
+        (lambda: horizon_plan(1.0), "at least 1.375 runs, got 1.0: use cost=1"),
         (lambda: horizon_plan(float("inf")), "cost must be a finite number of runs, got inf"),
         (lambda: Dynamic.horizon(forks=0), "forks must be at least 1, got 0"),
     ],

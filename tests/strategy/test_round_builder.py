@@ -1,10 +1,12 @@
 """One decision, put together fork by fork."""
 
+import numpy as np
 import pytest
 
 from paceline.strategy import FixedFactor, Fork, History
 from paceline.strategy.rate_choosers import FittedModels
 from paceline.strategy.round_builder import RoundBuilder
+from paceline.traces import Schedule, Trace
 from tests.strategy.example_forks import make_fork, make_history
 
 
@@ -46,6 +48,34 @@ def test_forks_that_do_not_go_on_are_dropped_each_with_its_reason() -> None:
     assert set(drops) == {0, 2}
     assert (drops[0].kind, drops[0]["clone"]) == ("cloned", 3)  # it leads, and its clone goes on
     assert (drops[2].kind, drops[2]["value"]) == ("behind", 3.0)
+
+
+def noisy_fork(number: int, rate: float, noise: float) -> Fork:
+    """A fork whose averaged weights gain 0.3 per factor e of time; its raw ones are worse by `noise`."""
+    schedule, steps = Schedule([rate], [0, 500], 1000, "constant"), np.arange(10, 501, 10)
+    averaged = 2.0 - 0.3 * np.log(steps)
+    traces = [Trace(steps, values, schedule, name=str(number)) for values in (averaged, averaged + noise)]
+    last = {"averaged": float(averaged[-1]), "raw": float(averaged[-1] + noise)}
+    return Fork(number, None, 0, schedule, *traces, last_values=last)
+
+
+@pytest.mark.parametrize(("noise", "change"), [(10.0, -0.2), (0.3, 0.0), (0.0, 0.15)])
+def test_a_rate_is_corrected_by_noise_and_progress_if_they_ask_for_much(noise: float, change: float) -> None:
+    lasting = make_fork(1, 0.5, value=3.0)
+    fork = noisy_fork(0, 0.1, noise)
+    builder = builder_for(make_history(fork, lasting))
+    builder.keep_at_corrected_rate(fork)
+    assert np.log10(builder.intervals[0].multiplier / 0.1) == pytest.approx(change)
+    assert [reason.kind for reason in builder.reasons] == ["new rate"] * bool(change)
+
+
+def test_a_corrected_rate_stays_within_the_bounds_and_below_a_rate_that_lasted() -> None:
+    fork, lowest = noisy_fork(0, 0.1, 0.0), noisy_fork(1, 1.2e-4, 10.0)
+    brief = make_fork(2, 0.5, stop=20, value=3.0)
+    builder = builder_for(make_history(fork, lowest, brief))
+    builder.keep_at_corrected_rate(fork)
+    builder.keep_at_corrected_rate(lowest)
+    assert [interval.multiplier for interval in builder.intervals] == pytest.approx([0.1, 1e-4])
 
 
 def test_clones_avoid_each_others_rates() -> None:

@@ -133,7 +133,7 @@ def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=0), "at least 1, got 0"),
         (lambda: Dynamic.horizon(forks=0), "forks must be at least 1, got 0"),
         (lambda: Dynamic.greedy(forks=0), "forks must be at least 1, got 0"),
-        (lambda: Dynamic.horizon(cost=0.5), "costs at least 1.1 runs, got 0.5"),
+        (lambda: Dynamic.horizon(cost=0.5), "costs at least 1.375 runs, got 0.5"),
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=400, cost=float("inf")), "finite number of runs, got inf"),
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=19, cost=1), "at least 20, got 19"),
         (lambda: Dynamic.horizon(initial_rates=(0.1,)), "8 rates, one per fork, got 1"),

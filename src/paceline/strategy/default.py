@@ -8,7 +8,7 @@ from paceline.strategy.single_run import SingleRun
 
 
 def default_strategy(cost: float) -> Strategy:
-    """The default strategy for a cost in runs: one run below 1.1, where plans with forks begin; else `horizon`."""
+    """The default strategy for a cost in runs: one run below 1.375, where plans with forks begin; else `horizon`."""
     if not isinstance(cost, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"cost must be a number of runs, got {cost!r}: pass 2.3, or 1 for a single run")
     if cost < 1:

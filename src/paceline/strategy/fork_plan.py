@@ -114,13 +114,6 @@ def _equal_intervals(forks: int, intervals: int, clones: int) -> ForkPlan:
     return ForkPlan(forks, tuple(Rung(k / intervals, forks, clones) for k in range(1, intervals)))
 
 
-# What a plan costs, in runs, if its second fork goes at share 0. Each step that the second fork stays longer costs one.
-_COST_OF_FOUR_FORKS = 1.05  # four forks to 2.5 %, then two
-_COST_OF_EIGHT_FORKS = 1.15  # eight forks to 2.5 %, then two
-_COST_OF_HALVING = 1.275  # eight, five and three forks to 10 %, then two
-_TO_TWO_FORKS = ((HORIZON.halving[0][0], 2),)
-
-
 def horizon_plan(cost: float) -> ForkPlan:
     """The plan of `horizon` for a cost in runs: never more than `cost * steps` steps in all.
 
@@ -129,34 +122,29 @@ def horizon_plan(cost: float) -> ForkPlan:
     - 1.475 to 4: halving from eight forks to two, which go on to 20 %. Then the leader goes on, and challengers run
       beside it to the end: one from 20 % on, further ones from 35 % on, or as late as the cost demands.
     - 1.375 to 1.475: the same without challengers, and the second fork goes as early as the cost demands.
-    - 1.175 to 1.375: the same, but from eight forks straight to two.
-    - 1.1 to 1.175: the same from four forks.
     """
     if not isfinite(cost):
         raise InputError(f"cost must be a finite number of runs, got {cost}: pass 2.3, or 1 for a single run")
-    s = HORIZON
-    if cost >= s.early_clones_from_cost:
+    if cost >= HORIZON.early_clones_from_cost:
         return _wide_plan(floor(cost + ROUNDING))
-    if cost >= s.halving_from_cost:
-        return _leader_plan(s.initial_forks, s.halving, cost - _COST_OF_HALVING)
-    if cost >= s.eight_forks_from_cost:
-        return _leader_plan(s.initial_forks, _TO_TWO_FORKS, cost - _COST_OF_EIGHT_FORKS)
-    if cost >= s.forks_from_cost:
-        return _leader_plan(s.initial_forks_of_cheapest, _TO_TWO_FORKS, cost - _COST_OF_FOUR_FORKS)
-    raise InputError(f"a plan with forks costs at least 1.1 runs, got {cost}: use cost=1 for a single run")
+    if cost >= HORIZON.forks_from_cost:
+        return _leader_plan(cost)
+    least = HORIZON.forks_from_cost
+    raise InputError(f"a plan with forks costs at least {least} runs, got {cost}: use cost=1 for a single run")
 
 
-def _leader_plan(initial_forks: int, halving: Sequence[tuple[float, int]], extra: float) -> ForkPlan:
-    """A halving to two forks, then the leader, with other forks beside it that cost `extra` runs together.
+def _leader_plan(cost: float) -> ForkPlan:
+    """A halving to two forks, then the leader and, as far as the cost allows, others beside it.
 
     The second fork of the halving comes first, then challengers.
     """
     s = HORIZON
+    extra = cost - s.forks_from_cost + s.halving[-1][0]
     to_first_challenge = s.challenge_shares[0]
     second_fork_stays = extra if extra < to_first_challenge + s.min_challenge else to_first_challenge
     starts = _challenger_starts(extra - second_fork_stays)
-    rungs = {share: Rung(share, forks) for share, forks in halving}
-    if second_fork_stays < min(starts, default=1.0):
+    rungs = {share: Rung(share, forks) for share, forks in s.halving}
+    if second_fork_stays < min(starts, default=1.0) - ROUNDING:
         rungs[second_fork_stays] = Rung(second_fork_stays, 1)
     later = [share for share in s.challenge_shares if starts and share > starts[0]]
     for share in [*starts, *_apart(later, starts, s.min_challenge)]:
@@ -165,15 +153,18 @@ def _leader_plan(initial_forks: int, halving: Sequence[tuple[float, int]], extra
         forks = next(rung.forks for _, rung in sorted(rungs.items(), reverse=True) if rung.share < share)
         rungs[share] = Rung(share, forks)
     in_order = tuple(rung for _, rung in sorted(rungs.items()))
-    return ForkPlan(initial_forks, in_order, protect_leader=True, edge_decades=s.edge_decades)
+    return ForkPlan(s.initial_forks, in_order, protect_leader=True, edge_decades=s.edge_decades)
 
 
 def _challenger_starts(cost: float) -> list[float]:
     """When challengers begin that run to the end and cost so many runs together: each as early as it may."""
     starts, earliest = list[float](), HORIZON.challenge_shares[0]
     while cost >= HORIZON.min_challenge - ROUNDING:
-        starts.append(max(earliest, 1.0 - cost))
-        cost, earliest = cost - (1.0 - starts[-1]), HORIZON.challenge_shares[1]
+        start = max(earliest, 1.0 - cost)
+        if starts and start < starts[-1] + ROUNDING:
+            starts[-1] = start
+        starts.append(start)
+        cost, earliest = cost - (1.0 - start), HORIZON.challenge_shares[1]
     return starts
 
 

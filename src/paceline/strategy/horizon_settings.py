@@ -14,8 +14,6 @@ class HorizonSettings:
     # -- the plan --
     # Forks at the start: they set how fine the first grid of rates is.
     initial_forks: int = 8
-    # The same for the cheapest plans, which cannot pay for eight.
-    initial_forks_of_cheapest: int = 4
     # When the forks are reduced, and to how many. Fewer than this early on costs 10 to 30 % on networks.
     halving: tuple[tuple[float, int], ...] = ((0.025, 5), (0.05, 3), (0.1, 2))
     # When a clone challenges the best fork. A lead before the first of them is luck and protects nobody.
@@ -36,10 +34,8 @@ class HorizonSettings:
     min_correction: float = 0.1
     # A rung at which rates are only corrected is at least this far from others.
     min_share_between_rungs: float = 0.02
-    # Costs in runs from which a plan can afford: forks at all, eight of them, the halving, and clones from 10 % on.
-    forks_from_cost: float = 1.1
-    eight_forks_from_cost: float = 1.175
-    halving_from_cost: float = 1.375
+    # Costs in runs from which a plan can afford: the halving and then one fork, and clones from 10 % on.
+    forks_from_cost: float = 1.375
     early_clones_from_cost: float = 4.0
 
     # -- the rates --
