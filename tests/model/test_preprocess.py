@@ -13,11 +13,19 @@ from tests.model.example_runs import decay
 
 
 def test_monotone_links_cannot_use_failed_intervals() -> None:
-    run = Trace(np.array([0, 40, 60, 120, 150]), np.array([3.0, 2.0, 1.9, 30.0, 40.0]), decay(1e-2).schedule)
+    run = Trace(np.array([0, 40, 60, 120, 150]), np.array([3.0, 2.0, 1.9, 20.0, 25.0]), decay(1e-2).schedule)
     segments = Segmenter.for_traces([run], 2).split(run)
     assert [s.failed for s in segments] == [False, True]
     assert usable_segments(segments, link_of("linear")) == segments[:1]
     assert usable_segments(segments, link_of("signed")) == segments
+
+
+def test_no_link_can_use_absurd_values() -> None:
+    run = Trace(np.array([0, 40, 60, 120, 150]), np.array([3.0, 2.0, 1.9, 30.0, 40.0]), decay(1e-2).schedule)
+    segments = Segmenter.for_traces([run], 2).split(run)
+    assert [s.diverged for s in segments] == [False, True]
+    for link in ("linear", "signed"):
+        assert usable_segments(segments, link_of(link)) == segments[:1]
 
 
 @pytest.mark.parametrize(("dims", "groups"), [(0, 2), (2, 1)])

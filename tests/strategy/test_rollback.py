@@ -159,3 +159,19 @@ def test_a_study_that_gives_up_keeps_its_best_state_and_names_it(tmp_path: Path)
     last = next(e for e in reversed(read_journal(tmp_path / "journal.jsonl")) if isinstance(e, Decided))
     best = last.reasons[0]["best_state"]
     assert (tmp_path / "checkpoints" / f"{best['fork']}-{best['step']}.pt").exists()
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_greedy_goes_back_from_values_that_are_finite_and_absurd(seed: int) -> None:
+    """On a quadratic with little noise every fork diverges after the values have become tiny."""
+    result = tune(
+        lambda: QuadraticTraining(Quadratic(0.05, dims=20), seed),
+        steps=400,
+        lr=(0.01, 8.0),
+        strategy=Dynamic.greedy(),
+        seed=seed,
+    )
+    assert result.study is not None
+    assert "go back" in {reason.kind for decision in result.study.decisions for reason in decision.reasons}
+    assert result.value is not None
+    assert result.value < 1e-3

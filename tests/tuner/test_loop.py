@@ -7,7 +7,7 @@ import pytest
 
 from paceline.errors import InputError, JournalError
 from paceline.strategy import Dynamic
-from paceline.study import Interval
+from paceline.study import Failure, Interval, describe_failure
 from paceline.tuner import Tuner
 from tests.tuner.loop_checks import check_advice, check_end, check_interruptions, check_order
 from tests.tuner.toy_study import STRATEGIES, drive, loss, make
@@ -180,3 +180,18 @@ def test_a_failure_reported_twice_is_refused_before_it_is_written(tmp_path: Path
     again = drive(make("horizon", study=tmp_path))
     assert again.result.fork is not None
     again.close()
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_an_interval_that_ends_at_an_absurd_value_has_failed(mode: str) -> None:
+    sign = 1 if mode == "min" else -1
+    tuner = make(Dynamic.greedy(forks=2, intervals=4), mode=mode)
+    high, low = sorted(tuner.ask() or [], key=lambda interval: -interval.multiplier)
+    tuner.tell(high, [50, 100], [sign * 2.0, sign * 4e4])
+    tuner.tell(low, [50, 100], [sign * 2.0, sign * 1.5])
+    failure = tuner.history.fork(high.fork).failure
+    assert failure == Failure("diverged", f"{sign * 4e4:.4g} after {sign * 2} at first", step=100)
+    assert describe_failure(failure).startswith("it has diverged by step 100: ")
+    (trace,) = (fork.trace for fork in tuner.history.forks if fork.id == high.fork)
+    assert trace is not None
+    assert (trace.failed, trace.last_step) == (True, 100)

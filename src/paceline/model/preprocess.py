@@ -29,9 +29,11 @@ def check_traces(traces: Sequence[Trace]) -> list[Trace]:
 def usable_segments(segments: Sequence[Segment], link: Link) -> list[Segment]:
     """The intervals that a trace model is fitted to.
 
-    These are the intervals with observations. A monotone link cannot describe those that failed, so they are dropped.
+    These are the intervals with observations and without absurd values. A monotone link cannot describe those that
+    failed, so they are dropped.
     """
-    return [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and (link.signed or not s.failed)]
+    observed = [s for s in segments if s.moments.n > 0 and s.elapsed[-1] > 0 and not s.diverged]
+    return [s for s in observed if link.signed or not s.failed]
 
 
 def trace_likelihood(

@@ -410,9 +410,13 @@ class TraceModel:
         return self.posterior.marginal(latent_input([grid[0]], [grid[1]], self.encoder.segmenter.order, number))
 
     def fit_failures(self) -> FailureModel:
-        """A failure model on (Y, x) of this model's intervals; `failure_inputs` makes its inputs."""
+        """A failure model on (Y, x) of this model's intervals; `failure_inputs` makes its inputs.
+
+        Intervals that begin with an absurd value are left out: their rates are not what made them fail.
+        """
+        sound = np.array([not segment.begins_diverged for segment in self.segments])
         inputs = self.encoder.inputs(self.segments).numpy()[:, [0, self.encoder.segmenter.order]]
-        return FailureModel.fit(inputs, self.failed(), inducing=self.state.settings.inducing)
+        return FailureModel.fit(inputs[sound], self.failed()[sound], inducing=self.state.settings.inducing)
 
     def failure_inputs(self, value: float, rates: Float[np.ndarray, "candidates"]) -> Float[np.ndarray, "candidates 2"]:
         """Rows (Y, x) for a current value in the user's units and candidate rates."""

@@ -3,7 +3,8 @@
 This wraps a strategy's own decision and is, like it, a function of the history. The strategy does not know about it: it
 sees the round that it would be in without failures. The intervals that it proposes afterwards are limited to the steps
 that are left, because a strategy promises a total of steps. A fork has failed if it did not reach the end of its
-interval, or if a value was not finite. A loss that only rises is ranked last but may still be the best there is.
+interval, or if it has diverged (`paceline.traces.divergence`). A loss that rises less is ranked last but may still be
+the best there is.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What the forks of a study observed, as traces: one per fork, with its parent, under the name of its task.
 
-A fork that failed ends with a value that is not finite.
+A fork that failed ends with a value that is not finite, or with a finite one that shows that it has diverged.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,10 @@ def column(values: Values, weights: str) -> tuple[float, ...]:
 def sound_part(report: Report, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Steps and values of a report; up to the first unsound value, and a NaN after it, if it failed."""
     steps, observed = np.array(report.steps, dtype=int), np.array(values)
-    if report.failure is None or report.failure.is_turn:
-        return steps, observed
     sound = is_sound(observed)
+    has_diverged = report.failure is not None and report.failure.kind == "diverged"
+    if report.failure is None or report.failure.is_turn or (has_diverged and len(sound) and sound.all()):
+        return steps, observed
     count = len(observed) if sound.all() else int(np.argmin(sound))
     last_step = int(steps[count - 1]) if count else report.start
     return np.append(steps[:count], max(report.stop, last_step + 1)), np.append(observed[:count], np.nan)

@@ -63,10 +63,10 @@ class Failure:
     """How an interval failed.
 
     Args:
-        kind: "diverged" (a value too large to learn from), "not finite", "raised" (an exception of the training),
-            "lost" (its workers died), "out of memory", "no space" (on the disk), or "turned": no fault, its values have
-            turned for the worse for good, and it was ended there.
-        message: what the exception said, or the user.
+        kind: "diverged" (a value too large to learn from, or finite and so bad that the run is lost), "not finite",
+            "raised" (an exception of the training), "lost" (its workers died), "out of memory", "no space" (on the
+            disk), or "turned": no fault, its values have turned for the worse for good, and it was ended there.
+        message: what the exception said, or the user; how bad the values are if they are finite and diverged.
         place: file and line of the user's code that raised it.
         step: the step of the value that is not finite or too large; of the best value if it turned.
         error: the exception itself, while the process that caught it lives; not kept in the journal.

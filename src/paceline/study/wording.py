@@ -37,6 +37,8 @@ def describe_failure(failure: Failure) -> str:
     match failure.kind:
         case "not finite":
             return f"the value at step {failure.step:,} is not finite" if failure.step is not None else "not finite"
+        case "diverged" if failure.message:
+            return f"it has diverged by step {failure.step:,}: {failure.message}"
         case "diverged":
             return f"the value at step {failure.step:,} is too large to learn from" if failure.step else "diverged"
         case "turned":

@@ -4,6 +4,7 @@ Other packages import from here. Base shapes are in `paceline.shapes`.
 """
 
 from paceline.traces.clock import Clock, ClockName
+from paceline.traces.divergence import has_diverged, is_absurd
 from paceline.traces.lr_range import LearningRateRange
 from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
@@ -26,5 +27,7 @@ __all__ = [
     "Trace",
     "Transform",
     "Weights",
+    "has_diverged",
+    "is_absurd",
     "is_sound",
 ]

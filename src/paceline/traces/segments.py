@@ -8,15 +8,16 @@ That does no harm: the control of an interval is a mean of log10 rates anyway.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from paceline.errors import InputError
 from paceline.shapes import Shape
 from paceline.traces.clock import Clock, ClockName
+from paceline.traces.divergence import is_absurd, observation_noise
 from paceline.traces.objective import Objective
 from paceline.traces.schedule import Schedule
 from paceline.traces.trace import Trace, is_sound
@@ -66,6 +67,8 @@ class Segment:
         failed: whether the run failed in this interval.
         first: whether it is the first interval of its run.
         rate_sum: sum of mean rate times share of the run, over the intervals before.
+        diverged: whether a value of it is finite and absurd: no model of the values can use it.
+        begins_diverged: whether its first value is: then its rate is not what made it fail.
     """
 
     trace: str
@@ -80,6 +83,8 @@ class Segment:
     failed: bool
     first: bool
     rate_sum: float = 0.0
+    diverged: bool = False
+    begins_diverged: bool = False
 
     @property
     def end_value(self) -> float:
@@ -162,6 +167,7 @@ class Segmenter:
         end = int(np.argmin(sound)) if diverged else len(values)
         if end == 0:
             return []
+        absurd = is_absurd(-self.objective.sign * values[:end])
         steps, values = steps[:end], self.objective.to_model(values[:end])
         borders = self._borders(trace, steps)
         if borders[-1] < end - 1 or diverged:
@@ -172,14 +178,17 @@ class Segmenter:
                 "new change points; fit with intervals= so that all runs are split alike"
             )
         segments: list[Segment] = []
-        failures = self._failures(values, borders, trace.failed)
+        failures = self._failures(values, absurd, borders, trace.failed)
         for k, (a, b) in enumerate(pairwise(borders)):
             parents = b < own and not (diverged and a == b)
             if parents or (last is not None and steps[a] < last.start):
                 continue
             same = last if last is not None and steps[a] == last.start else None
             if same is None or (int(steps[b]), failures[k]) != (same.stop, same.failed):
-                segments.append(self._segment(trace, steps, values, borders[: k + 1], b, failures[k], same))
+                segment = self._segment(trace, steps, values, borders[: k + 1], b, failures[k], same)
+                if absurd[a : b + 1].any():
+                    segment = replace(segment, diverged=True, begins_diverged=bool(absurd[a]))
+                segments.append(segment)
         return segments
 
     def _borders(self, trace: Trace, steps: Int[np.ndarray, "path"]) -> list[int]:
@@ -189,16 +198,22 @@ class Segmenter:
         points = points[(points >= self.clock.origin) & (points <= max(steps[-1], self.clock.origin))]
         return sorted(set(np.maximum(np.searchsorted(steps, points, side="right") - 1, 0).tolist()))
 
-    def _failures(self, values: Float[np.ndarray, "path"], borders: Sequence[int], ended: bool) -> list[bool]:
+    def _failures(
+        self,
+        values: Float[np.ndarray, "path"],
+        absurd: Bool[np.ndarray, "path"],
+        borders: Sequence[int],
+        ended: bool,
+    ) -> list[bool]:
         """Which intervals failed.
 
-        These are the intervals with a spike, those after it until the run has recovered, and the last one if the run
-        ended in failure.
+        These are the intervals with a spike or an absurd value, those after it until the run has recovered, and the
+        last one if the run ended in failure.
         """
         failures, reference = list[bool](), None
         for a, b in pairwise(borders):
             start = float(values[a]) if reference is None else reference
-            failures.append(self._has_spike(start, values[a : b + 1]))
+            failures.append(self._has_spike(start, values[a : b + 1]) or bool(absurd[a : b + 1].any()))
             reference = start if failures[-1] else None
         if ended and failures:
             failures[-1] = True
@@ -245,13 +260,11 @@ class Segmenter:
 
     def _has_spike(self, start: float, values: Float[np.ndarray, "n"]) -> bool:
         """Whether a positive loss exceeded a multiple of a value by more than its noise."""
-        if self.objective.mode == "max" or len(values) < 2:
+        if len(values) < 2:
             return False
-        # Second differences have no trend; their median ignores the spike itself.
-        noise = float(np.median(np.abs(np.diff(values, 2)))) / (0.6745 * 6**0.5) if len(values) > 5 else 0.0
-        worst = float(values.min()) + SPIKE_DEVIATIONS * noise
-        if self.objective.transform == "log":
-            return bool(worst < start - np.log(SPIKE))
+        worst = float(values.min()) + SPIKE_DEVIATIONS * observation_noise(values)
+        if self.objective.transform == "log":  # of a positive value: a ratio if smaller is better, else not a loss
+            return self.objective.mode == "min" and bool(worst < start - np.log(SPIKE))
         return start < 0 and worst < SPIKE * start
 
 

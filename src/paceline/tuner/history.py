@@ -1,5 +1,7 @@
 """The study state as a strategy sees it, and a decision as the events that follow from it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from paceline.strategy import Decision, Fork, Goal, History
@@ -8,14 +10,18 @@ from paceline.study import (
     Decided,
     Dropped,
     Event,
+    Failure,
     Finished,
     ForkState,
     ForkTraces,
     Interval,
     StudyState,
     TurnRule,
+    Values,
     as_reason,
+    column,
 )
+from paceline.traces import has_diverged
 
 FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at the end of a run
 
@@ -44,13 +50,25 @@ class HistoryView:
 
     def turn_rule(self, state: StudyState, interval: Interval) -> TurnRule:
         """When an interval ends early, given what its path has observed before it."""
+        objective, (steps, values) = self.goal.objective, self._path_before(state, interval)
+        return TurnRule(objective.sign, objective.weights, steps, values)
+
+    def divergence(self, state: StudyState, interval: Interval, steps: Sequence[int], values: Values) -> Failure | None:
+        """The failure of an interval whose values are finite, and have diverged by its end; None if they have not."""
+        observed = np.concatenate([self._path_before(state, interval)[1], column(values, self.goal.objective.weights)])
+        if not has_diverged(-self.goal.objective.sign * observed):
+            return None
+        return Failure("diverged", f"{observed[-1]:.4g} after {observed[0]:.4g} at first", step=steps[-1])
+
+    def _path_before(self, state: StudyState, interval: Interval) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values that an open interval follows."""
         fork = state.forks[interval.fork]
         if not fork.reports and fork.parent is not None:
             fork = state.forks[fork.parent]
-        trace, objective = self._traces.of(state, fork), self.goal.objective
+        trace = self._traces.of(state, fork)
         steps, values = (np.array([], dtype=int), np.array([])) if trace is None else trace.path()
         before = steps <= interval.start
-        return TurnRule(objective.sign, objective.weights, steps[before], values[before])
+        return steps[before], values[before]
 
     def _build(self, state: StudyState, fork: ForkState) -> Fork:
         latest, reports = state.latest_interval(fork), state.reports(fork)

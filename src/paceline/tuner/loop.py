@@ -173,7 +173,7 @@ class Tuner:
         """
         at, columns = self._checked(interval, steps, values)
         check_kept(kept, at, interval, self.keep_rule(interval))
-        failure = unsound_value(at, columns)
+        failure = unsound_value(at, columns) or self._view.divergence(self._state, interval, at, columns)
         if failure is not None:
             self.fail(interval, failure, at, columns, kept=kept)
             return

@@ -10,17 +10,20 @@ import numpy as np
 from paceline.errors import InputError
 from paceline.model.law.settings import PLAN, ROWS
 from paceline.model.law.state import SchedulePieces
-from paceline.traces import LearningRateRange, Schedule, Trace, is_sound
+from paceline.traces import LearningRateRange, Schedule, Trace, is_absurd, is_sound
 
 
 def has_diverged(trace: Trace) -> bool:
-    """Whether a run failed or ended far above its first loss."""
-    _, values = trace.path()
-    if trace.failed or trace.objective.mode == "max" or not is_sound(values).all() or values[0] <= 0:
+    """Whether a run failed, has an absurd value, or ended far above its first loss."""
+    losses = -trace.objective.sign * trace.path()[1]
+    if trace.failed or not is_sound(losses).all():
         return trace.failed
-    few, first = max(1, len(trace.values) // 8), float(np.max(values[: max(1, len(values) // 8)]))
-    ended_below = float(np.mean(trace.values[-few:])) < ROWS.diverged * first
-    return not (ended_below and float(values.max()) < 5 * ROWS.diverged * first)
+    if losses[0] <= 0:
+        return bool(is_absurd(losses).any())
+    own, few = losses[-len(trace.values) :], max(1, len(trace.values) // 8)
+    first = float(np.max(losses[: max(1, len(losses) // 8)]))
+    ended_below = float(np.mean(own[-few:])) < ROWS.diverged * first
+    return not (ended_below and float(losses.max()) < 5 * ROWS.diverged * first)
 
 
 def without_diverged(traces: Sequence[Trace]) -> list[Trace]:
