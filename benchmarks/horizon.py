@@ -2,16 +2,19 @@
 
 Every method runs through the same loop with the same weights, data and bounds within a seed, and is charged for every
 step of every fork. Bars (geometric mean over the problems): cost 5 at most 1.00; cost 2.3 at most 1.045 and 1.02 on the
-networks; 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five runs, PBT, PB2 and AutoLRS at cost 5.
+networks; 1.5 at most 1.03 on the networks; and 2.3 better than a grid of five runs, PBT, PB2 and AutoLRS at cost 5. No
+cost is worse than it was before rates were corrected, by a paired test.
 
 `python -m benchmarks.horizon` resumes from results/horizon.jsonl; under two hours on two cores in all.
 """
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from hashlib import sha256
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +34,8 @@ from paceline.views.figures import write_figure
 
 FAMILIES = {name: shape for name, shape in SHAPES.items() if name != "exponential 0.1"}
 COSTS = (1.5, 2.3, 3.2, 5)
-MODELLED = COSTS[1:]  # at which the model may choose rates
+BEFORE = "before"  # rows of plans as they were before rates were corrected: kept to compare with, never run
+DEFAULTS = "horizon 2.3, defaults"  # the best moment kept and early ends allowed, as `tune` does by default
 
 
 def by_model(cost: float) -> Strategy:
@@ -50,15 +54,12 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     **{f"5 x {name}": lambda s=shape: FixedSchedules((s,), 5) for name, shape in FAMILIES.items()},
     "5 at random": lambda: FixedSchedules(tuple(FAMILIES.values()), 5, "random"),
     "horizon 3.2, blind": lambda: Dynamic.horizon(cost=3.2),
-    "horizon 3.2, model": lambda: by_model(3.2),
     "horizon 2.3, blind": lambda: Dynamic.horizon(cost=2.3),
-    "horizon 2.3, model": lambda: by_model(2.3),
-    "horizon 2.3, final": lambda: Dynamic.horizon(cost=2.3, judge_by="final"),
     "AutoLRS, cost 2": AutoLRS,
-    "horizon 1.5": lambda: Dynamic.horizon(cost=1.5, judge_by="now"),
-    "horizon 1.5, final": lambda: Dynamic.horizon(cost=1.5, judge_by="final"),
+    "horizon 1.5, blind": lambda: Dynamic.horizon(cost=1.5),
 }
-LOOKS = {1.5: "horizon 1.5", 2.3: "horizon 2.3, blind", 5: "horizon 5, blind"}  # what judge_by="final" is compared to
+LOOKS = {5: "horizon 5, blind"}  # what judge_by="final" is compared to
+NETWORKS = [p.name for p in PROBLEMS.values() if p.network]
 MORE = 24  # seeds of the quadratics, where they are cheap, for that comparison
 PEERS = ("AutoLRS, cost 5", "PBT", "PB2", *(f"5 x {name}" for name in FAMILIES), "5 at random")
 
@@ -70,18 +71,22 @@ def run(key: Key) -> dict[str, Any]:
         return {**train(name, *hindsight(name), seed), "cost": 1.0}
     if method.endswith("oracle"):
         return study(name, oracle(name, float(method.split()[1].rstrip(","))), seed)
+    if method == DEFAULTS:
+        return study(name, Dynamic.horizon(cost=2.3), seed, keep="best")
     return study(name, METHODS[method](), seed)
 
 
-def study(name: str, strategy: Strategy, seed: int) -> dict[str, Any]:
+def study(name: str, strategy: Strategy, seed: int, keep: Literal["best", "last"] = "last") -> dict[str, Any]:
     """Tune a problem; final values of the fork that won, and the steps that all forks took."""
     steps = list[int]()
     try:
-        tuned_study = tuned(PROBLEMS[name], strategy, seed, partial(count_steps, steps))
-        last = next(fork.last_values for fork in tuned_study.history.forks if fork.id == tuned_study.fork)
+        found = tuned(PROBLEMS[name], strategy, seed, partial(count_steps, steps), keep)
+        last = found.history.fork(found.fork).last_values
     except TrainingError as error:
-        last = {"raw": None, "averaged": None, "failure": str(error)}
-    return {**last, "cost": sum(steps) / PROBLEMS[name].steps}
+        return {"raw": None, "averaged": None, "failure": str(error), "cost": sum(steps) / PROBLEMS[name].steps}
+    forks = [[fork.id, *fork.schedule.multipliers.tolist()] for fork in found.history.forks]
+    kept = {"value": found.value, "forks": digest(forks)} if keep == "best" or name in NETWORKS else {}
+    return {**last, **kept, "cost": sum(steps) / PROBLEMS[name].steps}
 
 
 def count_steps(steps: list[int], event: Event) -> None:
@@ -90,8 +95,19 @@ def count_steps(steps: list[int], event: Event) -> None:
         steps.append(event.stop - event.start)
 
 
-def tuned(problem: Problem, strategy: Strategy, seed: int, on_event: Callable[[Any], None] = lambda _: None) -> Result:
-    """A study of a problem, without its warnings."""
+def digest(forks: list[list[float]]) -> str:
+    """A name for the rates of all forks of a study: the same where the same was decided."""
+    return sha256(json.dumps(forks).encode()).hexdigest()[:12]
+
+
+def tuned(
+    problem: Problem,
+    strategy: Strategy,
+    seed: int,
+    on_event: Callable[[Any], None] = lambda _: None,
+    keep: Literal["best", "last"] = "last",
+) -> Result:
+    """A study of a problem, without its warnings. As the hindsight schedule, it is judged by its end."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return tune(
@@ -101,6 +117,7 @@ def tuned(problem: Problem, strategy: Strategy, seed: int, on_event: Callable[[A
             strategy=strategy,
             seed=seed,
             on_event=on_event,
+            keep=keep,
         )
 
 
@@ -140,19 +157,41 @@ def print_table(rows: Rows) -> None:
 
 
 def print_paired(rows: Rows) -> None:
-    """Model against blind, seed by seed."""
+    """Two ways to choose rates at cost 5, the plans now and before, and decisions with and without the best moment."""
+    print("\nRates by the model over blind ones at cost 5, %\n")
+    print_differences(rows, {"5": ("horizon 5, model", "horizon 5, blind")})
+    print("\nPlans now over those before rates were corrected, %\n")
+    print_differences(rows, {f"{cost:g}": (named(cost), f"horizon {cost:g}, {BEFORE}") for cost in COSTS})
+    same = [
+        (rows[name, DEFAULTS, seed], rows[name, named(2.3), seed])
+        for name in NETWORKS
+        for seed in range(PROBLEMS[name].seeds)
+    ]
+    count = sum(some["forks"] == other["forks"] for some, other in same)
+    gain = np.mean([np.log(some["value"] / min(other["raw"], other["averaged"])) for some, other in same])
+    print(
+        f"\nCost 2.3 with the best moment kept and early ends allowed: {count} of {len(same)} studies of the networks"
+    )
+    print(f"decide the same, and the best moment lies {100 * gain:+.1f} % from the better end")
+    result("horizon_defaults_decide_the_same", count / len(same))
+
+
+def print_differences(rows: Rows, pairs: dict[str, tuple[str, str]]) -> None:
+    """Paired differences of the log of the raw final loss between methods."""
     lines = []
-    for cost in MODELLED:
-        for p in PROBLEMS.values():
-            pairs = [
-                [rows[p.name, f"horizon {cost:g}, {kind}", s]["raw"] for kind in ("model", "blind")]
-                for s in range(p.seeds)
-            ]
-            gain = np.diff(np.log(np.array(pairs)), axis=1).ravel()  # blind minus model: positive, the model is better
-            error = gain.std(ddof=1) / np.sqrt(len(gain))
-            lines.append([f"{cost:g}", p.name, f"{100 * gain.mean():+.1f} % +- {100 * error:.1f}"])
-            result(f"horizon_model_gain_{cost:g}_{p.name.replace(' ', '_')}", float(gain.mean()))
-    print(table(["cost", "problem", "blind above model"], lines))
+    for label, (method, other) in pairs.items():
+        found = {p: gains(rows, p.name, method, other) for p in PROBLEMS.values()}
+        errors = {p: gain.std(ddof=1) / np.sqrt(len(gain)) for p, gain in found.items()}
+        cells = [f"{100 * gain.mean():+.1f} +- {100 * errors[p]:.1f} ({len(gain)})" for p, gain in found.items()]
+        counted = [p for p in found if p.counted]
+        mean = float(np.mean([found[p].mean() for p in counted]))
+        error = float(np.linalg.norm([errors[p] for p in counted])) / len(counted)
+        lines.append([label, *cells, f"{100 * mean:+.1f} +- {100 * error:.1f}"])
+        name = f"{method} over {other}".replace(" ", "_").replace(",", "")
+        result(name, mean)
+        result(f"{name}_error", error)
+    names = [p.name if p.counted else f"({p.name})" for p in PROBLEMS.values()]
+    print(table(["cost", *names, "mean of those counted"], lines))
 
 
 def gains(rows: Rows, problem: str, method: str, other: str) -> np.ndarray:
@@ -189,7 +228,7 @@ def draw(rows: Rows) -> None:
     """Quality against cost."""
     tuners = {
         ("horizon", BLUE, "circle"): {cost: named(cost) for cost in COSTS},
-        ("horizon, rates by the model", ORANGE, "square"): {cost: f"horizon {cost:g}, model" for cost in MODELLED},
+        ("horizon, rates by the model", ORANGE, "square"): {5: "horizon 5, model"},
         ("5 x linear", GREEN, "triangle-up"): {5: "5 x linear"},
         ("5 at random", SKY, "triangle-down"): {5: "5 at random"},
         ("PBT", PINK, "diamond"): {5: "PBT"},
@@ -211,10 +250,11 @@ def main() -> None:
     problems = [p for p in reversed(PROBLEMS.values()) if options.problem in ("", p.name)]  # the longest first
     keys = [(p.name, method, seed) for p in problems for method in methods for seed in range(p.seeds)]
     oracles = [f"horizon {cost:g}, oracle" for cost in LOOKS]
-    looks = [*LOOKS.values(), *(f"horizon {cost:g}, final" for cost in LOOKS), *oracles]
+    looks = [*LOOKS.values(), *oracles, *map(named, COSTS)]
     cheap = [p for p in problems if not p.network and p.counted]
     more = [(p.name, method, seed) for p in cheap for method in looks for seed in range(MORE)]
     more += [(p.name, method, seed) for p in problems if not p.network for method in oracles for seed in range(p.seeds)]
+    more += [(p.name, DEFAULTS, seed) for p in problems if p.network for seed in range(p.seeds)]
     keys += [key for key in more if options.only in key[1] and key not in keys]
     jobs = options.jobs if not options.report else 0
     rows = complete(RESULTS / "horizon.jsonl", keys, run, jobs=jobs, limit=options.limit)
@@ -224,7 +264,6 @@ def main() -> None:
     print(machine())
     print("\nFinal loss over that of the hindsight schedule, +- standard error; raw / averaged weights\n")
     print_table(rows)
-    print()
     print_paired(rows)
     print('\njudge_by="final" over the same without it, % +- standard error (seeds); oracle: told the expected end\n')
     print_looks(rows)

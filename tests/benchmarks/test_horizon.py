@@ -37,6 +37,6 @@ def test_every_method_has_a_published_row_for_every_seed() -> None:
 
 
 def test_the_oracle_knows_the_expected_loss() -> None:
-    strategy = oracle("quadratic 1", 2.3)
+    strategy = oracle("quadratic 1", 5)
     assert strategy.judge_by == "final"
-    assert strategy.to_json()["plan"] == Dynamic.horizon(cost=2.3, judge_by="final").to_json()["plan"]
+    assert strategy.to_json()["plan"] == Dynamic.horizon(cost=5, judge_by="final").to_json()["plan"]
