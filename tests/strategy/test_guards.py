@@ -7,7 +7,14 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.strategy import ModelQuantile
-from paceline.strategy.guards import FailureGuard, GuardContext, MaxChange, MinSeparation
+from paceline.strategy.guards import (
+    FailureGuard,
+    GuardContext,
+    MaxChange,
+    MinSeparation,
+    allowed_candidates,
+    failure_probability,
+)
 from paceline.strategy.rate_choosers import FittedModels
 from tests.strategy.example_forks import observed_history
 
@@ -52,6 +59,40 @@ def test_a_higher_order_of_the_quantile_allows_more_probable_failures(models: Fi
 def test_nothing_is_excluded_before_anything_has_failed(models: FittedModels) -> None:
     assert FailureGuard().allows(RATES, CONTEXT).all()
     assert FailureGuard().allows(RATES, replace(CONTEXT, model=models.model)).all()
+
+
+def test_if_no_candidate_is_left_guards_are_dropped_from_the_last() -> None:
+    rates = np.array([0.005, 0.01, 0.02])
+    context = GuardContext(0.01, 0.5, (0.01,), 0.5, None, None)
+    near, apart = MaxChange(0.1), MinSeparation(0.2)
+    assert allowed_candidates(rates, context, (near, apart)).tolist() == [False, True, False]  # `apart` is dropped
+    assert allowed_candidates(rates, context, (apart, near)).tolist() == [True, False, True]
+    assert allowed_candidates(rates, context, (MinSeparation(9.0),)).tolist() == [True, True, True]
+    assert allowed_candidates(rates, context, ()).all()
+
+
+def test_other_guards_are_dropped_for_a_safe_rate_and_the_failure_guard_never_is(models: FittedModels) -> None:
+    context = replace(CONTEXT, parent_rate=1.0, model=models.model, failures=models.failures)
+    rates = np.geomspace(1e-3, 1.0, 50)
+    risk, near = failure_probability(rates, context), MaxChange(0.2)
+    limit = float(risk[near.allows(rates, context)].min())  # too low for all rates near the parent's
+    assert (risk < limit).any()
+    for guards in ((near, FailureGuard()), (FailureGuard(), near)):
+        allowed = allowed_candidates(rates, replace(context, alpha=limit), guards)
+        assert allowed.tolist() == (risk < limit).tolist()
+
+
+def test_if_no_rate_is_safe_the_least_risky_that_other_guards_allow_is_left(models: FittedModels) -> None:
+    context = replace(CONTEXT, parent_rate=1.0, alpha=1e-9, model=models.model, failures=models.failures)
+    rates = np.geomspace(1e-3, 1.0, 50)
+    risk, near = failure_probability(rates, context), MaxChange(0.2)
+    least = np.where(near.allows(rates, context), risk, np.inf)
+    assert risk.min() < least.min()
+    allowed = allowed_candidates(rates, context, (near, FailureGuard()))
+    assert allowed.tolist() == (least == least.min()).tolist()
+    assert allowed.sum() == 1
+    everywhere = allowed_candidates(rates, context, (FailureGuard(), MaxChange(0.2), MinSeparation(9.0)))
+    assert everywhere.tolist() == allowed.tolist()  # the gap cannot be kept, the change can
 
 
 def test_a_change_of_nothing_is_refused() -> None:

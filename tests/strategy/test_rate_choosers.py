@@ -5,8 +5,8 @@ import pytest
 
 from paceline.errors import InputError
 from paceline.strategy import FixedFactor, Fork, Goal, History, ModelQuantile
-from paceline.strategy.guards import GuardContext, MaxChange, MinSeparation
-from paceline.strategy.rate_choosers import FittedModels, allowed_candidates, candidate_rates
+from paceline.strategy.guards import FailureGuard, MaxChange
+from paceline.strategy.rate_choosers import FittedModels, candidate_rates
 from paceline.traces import LearningRateRange, Objective, Schedule, Trace
 from tests.strategy.example_forks import GOAL, make_fork, make_history, observed_history
 
@@ -55,7 +55,7 @@ def test_a_factor_of_one_is_refused() -> None:
         FixedFactor(1.0)
 
 
-# candidates and guards
+# candidates
 
 
 def test_candidates_cover_the_bounds_and_hold_the_parents_rate() -> None:
@@ -64,16 +64,6 @@ def test_candidates_cover_the_bounds_and_hold_the_parents_rate() -> None:
     assert 0.0123 in rates
     assert len(rates) == 122
     assert (np.diff(rates) > 0).all()
-
-
-def test_if_no_candidate_is_left_guards_are_dropped_from_the_last() -> None:
-    rates = np.array([0.005, 0.01, 0.02])
-    context = GuardContext(0.01, 0.5, (0.01,), 0.5, None, None)
-    near, apart = MaxChange(0.1), MinSeparation(0.2)
-    assert allowed_candidates(rates, context, (near, apart)).tolist() == [False, True, False]  # `apart` is dropped
-    assert allowed_candidates(rates, context, (apart, near)).tolist() == [True, False, True]
-    assert allowed_candidates(rates, context, (MinSeparation(9.0),)).tolist() == [True, True, True]
-    assert allowed_candidates(rates, context, ()).all()
 
 
 # the trace model
@@ -101,6 +91,21 @@ def test_after_a_failure_its_probability_is_shown_too() -> None:
     parent = history.fork(2)
     shown = chooser.choose(models, parent, 400, 0.5, [], ()).details["p_fail"]
     assert shown["probability"][-1] > shown["probability"][0]
+
+
+def test_where_no_rate_is_safe_the_least_risky_is_taken_and_the_reason_says_so() -> None:
+    rates = [0.001, 0.006, 0.03, 0.2, 1.0]
+    history, chooser = observed_history(rates, failing=rates[1:]), ModelQuantile()
+    models, parent = chooser.fit(history, [0, 200, 1000]), history.fork(0)
+    choice = chooser.choose(models, parent, 400, 0.01, [], (MaxChange(1.0), FailureGuard()))
+    shown = choice.details["p_fail"]
+    near = np.abs(np.log10(shown["rates"] / parent.multiplier)) <= 1.0
+    assert (shown["probability"] > 0.01).all()
+    assert choice.rate == shown["rates"][near][np.argmin(shown["probability"][near])]
+    assert (choice.reason.kind, choice.reason["limit"]) == ("least risky", 0.01)
+    assert choice.reason["probability"] == shown["probability"][near].min()
+    unguarded = chooser.choose(models, parent, 400, 0.01, [], (MaxChange(1.0),))
+    assert unguarded.reason.kind == "best quantile"
 
 
 def test_without_a_model_a_fixed_factor_is_used_and_the_reason_says_so() -> None:

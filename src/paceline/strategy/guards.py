@@ -1,6 +1,7 @@
 """Guards: which of the candidate rates a strategy may choose from."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -77,13 +78,37 @@ class MinSeparation(Guard):
 class FailureGuard(Guard):
     """A rate that fails with a probability below the order of the quantile: a larger order explores more.
 
-    The paper states this rule in two opposite ways; docs/design.md says why we take this one.
+    The paper states this rule in two opposite ways; docs/design.md says why we take this one. It is never dropped.
     """
 
     name: ClassVar[str] = "failure"
 
     def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
-        if context.failures is None or context.model is None:
-            return np.ones(len(rates), dtype=bool)
-        inputs = context.model.failure_inputs(context.parent_value, rates)
-        return context.failures.probability(inputs) < context.alpha
+        return failure_probability(rates, context) < context.alpha
+
+
+def failure_probability(rates: Rates, context: GuardContext) -> Float[np.ndarray, "candidates"]:
+    """P(fail) of each candidate; 0 if nothing has failed yet."""
+    if context.failures is None or context.model is None:
+        return np.zeros(len(rates))
+    return context.failures.probability(context.model.failure_inputs(context.parent_value, rates))
+
+
+def allowed_candidates(rates: Rates, context: GuardContext, guards: Sequence[Guard]) -> Bool[np.ndarray, "candidates"]:
+    """Which candidates all guards allow. If none is left, guards are dropped, the last one first.
+
+    The failure guard stays. If it allows no rate at all, the least risky of those that the others allow is left.
+    """
+    others = [guard for guard in guards if not isinstance(guard, FailureGuard)]
+    by_others = [_all_allow(others[:count], rates, context) for count in range(len(others), -1, -1)]
+    failure_guards = [guard for guard in guards if isinstance(guard, FailureGuard)]
+    is_safe = _all_allow(failure_guards, rates, context)
+    if is_safe.any():
+        return next(allowed & is_safe for allowed in by_others if (allowed & is_safe).any())
+    allowed = next(allowed for allowed in by_others if allowed.any())
+    risk = np.where(allowed, failure_probability(rates, context), np.inf)
+    return risk == risk.min()
+
+
+def _all_allow(guards: Sequence[Guard], rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
+    return np.all([np.ones(len(rates), dtype=bool), *(guard.allows(rates, context) for guard in guards)], axis=0)

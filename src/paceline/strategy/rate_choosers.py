@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from paceline.errors import FitError, InputError
 from paceline.model import FailureModel, TraceModel, link_of
 from paceline.strategy.base import Fork, Goal, History
-from paceline.strategy.guards import Guard, GuardContext
+from paceline.strategy.guards import FailureGuard, Guard, GuardContext, allowed_candidates, failure_probability
 from paceline.strategy.horizon_settings import HORIZON
 from paceline.study import Reason, because
 from paceline.traces import ClockName
@@ -83,17 +83,6 @@ def candidate_rates(goal: Goal, parent: Fork) -> Float[np.ndarray, "candidates"]
     """A grid over the bounds, even on a log scale, and the parent's own rate."""
     grid = goal.lr_range.from_unit(np.linspace(0.0, 1.0, CANDIDATES))
     return np.unique(np.append(grid, parent.multiplier))
-
-
-def allowed_candidates(
-    rates: Float[np.ndarray, "n"], context: GuardContext, guards: Sequence[Guard]
-) -> Bool[np.ndarray, "n"]:
-    """Which candidates all guards allow. If none is left, guards are dropped, the last one first."""
-    for count in range(len(guards), 0, -1):
-        allowed = np.all([guard.allows(rates, context) for guard in guards[:count]], axis=0)
-        if allowed.any():
-            return allowed
-    return np.ones(len(rates), dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +195,7 @@ class ModelQuantile(RateChooser):
         goal, value = models.history.goal, parent.recent()
         rates = candidate_rates(goal, parent)
         context = GuardContext(parent.multiplier, value, tuple(other_rates), alpha, models.model, models.failures)
-        allowed = allowed_candidates(rates, context, guards)
+        allowed, risk = allowed_candidates(rates, context, guards), failure_probability(rates, context)
         quantile = models.model.quantile(alpha, rates, start=parent.trace, stop=stop)
         score = np.where(allowed, goal.objective.sign * quantile, -np.inf)
         best = int(np.argmax(score))
@@ -214,7 +203,8 @@ class ModelQuantile(RateChooser):
             "candidates": {"rates": rates, "quantile": quantile, "alpha": alpha, "admitted": allowed}
         }
         if models.failures is not None:
-            probability = models.failures.probability(models.model.failure_inputs(value, rates))
-            details["p_fail"] = {"rates": rates, "probability": probability}
+            details["p_fail"] = {"rates": rates, "probability": risk}
         reason = because("best quantile", alpha=alpha, step=stop, value=quantile[best], candidates=int(allowed.sum()))
+        if risk[best] >= alpha and any(isinstance(guard, FailureGuard) for guard in guards):
+            reason = because("least risky", probability=risk[best], limit=alpha, step=stop, value=quantile[best])
         return RateChoice(float(rates[best]), reason, details)

@@ -169,9 +169,11 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
         f"its {d['alpha']:.2g}-quantile at step {d['step']:,}, {format_number(d['value'])}, is the best of "
         f"{d['candidates']} candidate rates"
     ),
+    "least risky": lambda d: (
+        f"no rate is safe enough, P(fail) below {d['limit']:.2g}: the least risky, P(fail) {d['probability']:.2f}"
+    ),
     "ends better": _ends_better,
     "unsure": lambda d: f"{describe(d['instead'])}; the forecast favours no other rate clearly",
-    "as before": lambda d: "the same rate as before",
     # after failures
     "go back": lambda d: (
         f"every fork failed: fork {d['fork']} starts again from step {d['step']:,}, at {_rate(d['rate'])}"
