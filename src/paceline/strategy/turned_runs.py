@@ -98,7 +98,7 @@ def _annealing(schedule: Schedule, start: int, stop: int) -> Schedule:
 def _is_annealing(fork: Fork) -> bool:
     """Whether a fork is the clone that anneals: no other interval has so many rates."""
     new_points = np.sum(fork.schedule.change_points > fork.interval_start)
-    return fork.parent is not None and fork.interval_start == fork.start and new_points == PIECES
+    return fork.parent is not None and fork.interval_start == fork.start and bool(new_points == PIECES)
 
 
 def _has_turned(fork: Fork) -> bool:
