@@ -36,7 +36,8 @@ class Setting:
         steps: updates of a run.
         every: updates between observations.
         windows: windows of the held-out text that an observation is the mean loss of; None takes all of the text.
-        published: the best validation loss that the source reports.
+        published: the best validation loss that the source reports; None for a setting of our own.
+        characters: of the training text that are used, from its beginning; None uses all.
     """
 
     layers: int
@@ -48,12 +49,14 @@ class Setting:
     steps: int
     every: int
     windows: int | None
-    published: float
+    published: float | None
+    characters: int | None = None
 
 
 SETTINGS = {
     "gpu": Setting(6, 6, 384, 256, 0.2, 64, 5000, 50, None, 1.4697),
     "cpu": Setting(4, 4, 128, 64, 0.0, 12, 2000, 50, 240, 1.88),
+    "small": Setting(4, 4, 128, 64, 0.2, 12, 2500, 50, 240, None, characters=50_000),
 }
 
 
@@ -164,7 +167,7 @@ class HeldOut:
 def training_batches(setting: Setting, device: torch.device) -> DeviceBatches:
     """Random windows of the training text."""
     text, _, _ = shakespeare()
-    text, offsets = text.to(device), torch.arange(setting.context + 1, device=device)
+    text, offsets = text[: setting.characters].to(device), torch.arange(setting.context + 1, device=device)
     starts = torch.arange(len(text) - setting.context, device=device)
     return DeviceBatches(starts, size=setting.batch, transform=lambda batch: text[batch[0][:, None] + offsets])
 

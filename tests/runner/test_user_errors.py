@@ -1,11 +1,14 @@
 import errno
 import gc
+import math
 import weakref
 
+import numpy as np
 import pytest
 import torch
 
-from paceline.runner.user_errors import failure_of
+from paceline.runner.user_errors import failure_of, is_mistake, users_traceback, without_variables
+from paceline.study import Failure
 
 
 def caught(raise_error) -> Exception:
@@ -54,7 +57,65 @@ def test_a_kept_exception_does_not_keep_the_users_tensors() -> None:
         references.append(weakref.ref(batch))
         bad_batch()
 
-    failure = failure_of(caught(train))
+    failure = without_variables(failure_of(caught(train)))
     gc.collect()
     assert failure.error is not None
     assert references[0]() is None
+
+
+def wrong_view() -> None:
+    torch.zeros(6).view(4, 2)
+
+
+def missing_key() -> None:
+    {"image": 1}["label"]
+
+
+def asserts_shape() -> None:
+    assert torch.zeros(2).shape == (3,)
+
+
+def empty_loader() -> None:
+    sum([]) / len([])
+
+
+def asserts_finite() -> None:
+    assert math.isfinite(float("nan"))
+
+
+def stops_at_nan() -> None:
+    raise RuntimeError("loss is NaN, stopping training")
+
+
+def overflows() -> None:
+    math.exp(1e4)
+
+
+def singular() -> None:
+    np.linalg.inv(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("raises", [wrong_view, missing_key, asserts_shape, empty_loader])
+def test_mistakes_are_told_from_what_a_rate_does(raises) -> None:
+    assert is_mistake(failure_of(caught(raises)))
+
+
+@pytest.mark.parametrize("raises", [asserts_finite, stops_at_nan, overflows, singular])
+def test_an_exception_about_numbers_is_no_mistake(raises) -> None:
+    assert not is_mistake(failure_of(caught(raises)))
+
+
+def test_failures_without_an_exception_are_no_mistakes() -> None:
+    assert not is_mistake(None)
+    assert not is_mistake(Failure("diverged", step=3))
+    assert not is_mistake(failure_of(MemoryError()))
+
+
+def test_a_traceback_begins_at_the_users_first_line() -> None:
+    text = users_traceback(caught(wrong_view))
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert "torch.zeros(6).view(4, 2)" in text
+    failure = failure_of(caught(wrong_view))
+    assert failure.error is not None
+    assert failure.traceback == users_traceback(failure.error)
+    assert Failure.from_json(failure.to_json()).traceback == failure.traceback

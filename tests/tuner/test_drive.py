@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from paceline.errors import InputError, TrainingError
 from paceline.problems import digits_training
 from paceline.runner import Local
 from paceline.study import Decided, Report, Study, read_journal
+from paceline.training import TorchTraining
 from paceline.tuner import tune
 from tests.tuner.toy_study import Interrupt, facts, make
 
@@ -98,7 +100,7 @@ class Broken:
             yield 0, float("nan")
         while self.done < stop:
             self.done += 1
-            if self.what == "once" and not self.raised:
+            if self.what == "once" and not self.raised and self.done > 5:  # in a later interval
                 self.raised = True
                 raise RuntimeError("a passing fault")
             if self.what == "always" or (self.what == "large" and schedule.multipliers[-1] > 0.01):
@@ -146,6 +148,95 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
 def test_trainings_that_cannot_work_say_why(make_training, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         tune(make_training, steps=100, lr=(1e-4, 1e-1), cost=1.5)
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+def test_a_fork_that_breaks_later_keeps_its_traceback(tmp_path: Path) -> None:
+    tune(lambda: Broken("once"), steps=100, lr=(1e-4, 1e-1), cost=1.5, study=tmp_path)
+    (failure,) = [report.failure for report in Study.open(tmp_path).reports if report.failure is not None]
+    assert failure.place.startswith("test_drive.py, line ")
+    assert 'raise RuntimeError("a passing fault")' in failure.traceback
+
+
+class Mistake:
+    """A mistake in one place of a training's code, until it is corrected."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.is_corrected, self.tried = where, False, 0
+
+    def __call__(self, where: str) -> None:
+        if where == self.where and not self.is_corrected:
+            raise KeyError("label")
+
+    def training(self) -> TorchTraining:
+        training = SMALL()
+        loss, evaluate, advance = training.loss, training.evaluate, training.advance
+        assert evaluate is not None
+
+        def mistaken_loss(model, batch):
+            self("loss")
+            return loss(model, batch)
+
+        def mistaken_step(model, optimizer, batch):
+            self("step")
+            optimizer.zero_grad()
+            value = loss(model, batch)
+            value.backward()
+            optimizer.step()
+            return value
+
+        def mistaken_evaluate(model):
+            self("evaluate")
+            return evaluate(model)
+
+        def counted(schedule, stop):
+            self.tried += 1
+            return advance(schedule, stop)
+
+        training.loss, training.evaluate, training.advance = mistaken_loss, mistaken_evaluate, counted
+        if self.where == "step":
+            training.step = mistaken_step
+        return training
+
+
+@pytest.mark.parametrize("where", ["loss", "evaluate", "step"])
+def test_a_mistake_comes_back_from_the_first_fork_and_the_same_call_goes_on(where: str, tmp_path: Path) -> None:
+    settings: Any = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 1.5}
+    mistake = Mistake(where)
+    with pytest.raises(KeyError, match="label") as raised:
+        tune(mistake.training, study=tmp_path, **settings)
+    assert mistake.tried == 1
+    assert f"mistaken_{where}" in [frame.name for frame in raised.traceback]
+    assert "make the same call again" in raised.value.__notes__[0]
+    mistake.is_corrected = True
+    result, whole = tune(mistake.training, study=tmp_path, **settings), tune(mistake.training, **settings)
+    assert (result.value, result.fork) == (whole.value, whole.fork)
+    assert not any(fork.failure for fork in result.history.forks)
+
+
+class HighFirst(Local):
+    """Runs the forks with the highest rates first."""
+
+    def run(self, intervals):
+        return super().run(list(reversed(intervals)))
+
+
+@pytest.mark.filterwarnings("ignore:no averaged values")
+@pytest.mark.parametrize("limit", [1e-2, 0.0])
+def test_an_exception_at_high_rates_waits_for_the_lowest_rate(limit: float) -> None:
+    class Raising(Broken):
+        def advance(self, schedule, stop):
+            if schedule.multipliers[-1] > limit:
+                raise ValueError("shapes do not fit")
+            return super().advance(schedule, stop)
+
+    settings: Any = {"steps": 100, "lr": (1e-4, 1e-1), "cost": 1.5, "runner": HighFirst}
+    if limit:
+        failed = [fork for fork in tune(lambda: Raising(""), **settings).history.forks if fork.failure]
+        assert failed
+        return
+    with pytest.raises(ValueError, match="shapes do not fit"):
+        tune(lambda: Raising(""), **settings)
 
 
 @pytest.mark.filterwarnings("ignore:no averaged values")

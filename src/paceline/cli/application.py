@@ -62,13 +62,26 @@ def report_errors() -> Generator[None]:
             raise typer.Exit(130) from None
         except BrokenPipeError:
             raise
-        except (PacelineError, OSError) as error:
-            from paceline.factory import error_place
+        except Exception as error:
+            if not isinstance(error, PacelineError) and getattr(error, "__notes__", ()):  # of the user's training
+                from paceline.runner import users_traceback  # imports torch
 
-            cause = error.__cause__ if isinstance(error, TrainingError) else None
-            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-            print_line(f"error: {error}{error_place(cause) if cause is not None else notes}")
+                print_line(users_traceback(error).rstrip())
+            elif isinstance(error, PacelineError | OSError):
+                print_line(_in_one_line(error))
+            else:
+                raise
             raise typer.Exit(2) from None
         finally:
             logger.removeHandler(handler)
             logger.setLevel(level)
+
+
+def _in_one_line(error: PacelineError | OSError) -> str:
+    """The error, and where in the user's code it comes from."""
+    from paceline.factory import error_place
+
+    cause = error.__cause__ if isinstance(error, TrainingError) else None
+    place = error_place(cause) if cause is not None else ""
+    notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+    return f"error: {error}{place or notes}"

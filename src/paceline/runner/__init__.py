@@ -10,6 +10,7 @@ from paceline.runner.base import Factories, Runner
 from paceline.runner.local import Local, build, load_into
 from paceline.runner.named import RUNNERS, make_runner, with_settings
 from paceline.runner.stopwatch import Stopwatch
+from paceline.runner.user_errors import is_mistake, users_traceback, without_variables
 
 if TYPE_CHECKING:
     from paceline.runner.ray import Ray as Ray
@@ -25,9 +26,12 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Runner",
     "Stopwatch",
     "build",
+    "is_mistake",
     "load_into",
     "make_runner",
+    "users_traceback",
     "with_settings",
+    "without_variables",
 ]
 
 

@@ -1,14 +1,18 @@
-"""An exception of a user's training as a failure: its kind, its message, and the line of the user's code behind it.
+"""An exception of a user's training as a failure, and whether it is a mistake in the code that no rate would mend.
 
-The line is what a person needs to fix it, and the traceback is lost once the failure is in the journal. Only the file's
+The line and the traceback are what a person needs to fix it, so the journal keeps them. Of the line's file only the
 name is kept, since a journal may be read on another machine.
 """
 
 import errno
+import re
 import sysconfig
 import traceback
+from dataclasses import replace
 from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException
 
+import numpy as np
 import torch
 
 from paceline.study import Failure
@@ -16,23 +20,66 @@ from paceline.study import Failure
 _NOT_THE_USERS = (
     str(Path(__file__).parents[1]),
     *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
+    "<",
 )
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+LONGEST_TRACEBACK = 10_000  # characters
+
+# An exception is about numbers, which another rate may mend, if it is of such a type, ...
+_OF_NUMBERS = (FloatingPointError, OverflowError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore
+# ... or if its message, or the line that raised it, has one of these words.
+_WORDS_OF_NUMBERS = re.compile(
+    r"\b(nans?|infs?|infinite|infinity|(non-?|not )?finite|overflow\w*|diverg\w*|explod\w*|singular|ill-conditioned)\b"
+    r"|isnan|isinf|isfinite|math (domain|range) error|out of memory|can't allocate memory",
+    re.IGNORECASE,
+)
 
 
 def failure_of(error: BaseException) -> Failure:
     """The failure that an exception stands for.
 
-    It keeps the exception, so that a study in which every fork fails can raise it again. The variables of its frames
-    are cleared: they may hold a model, or all of a GPU's memory.
+    It keeps the exception, which can so be raised again.
     """
     message = f"{type(error).__name__}: {error}".removesuffix(": ")
-    frames = traceback.extract_tb(error.__traceback__)
-    traceback.clear_frames(error.__traceback__)
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    users = _users_frames(error)
     place = f"{Path(users[-1].filename).name}, line {users[-1].lineno}" if users else ""
+    failure = Failure("raised", message, place, error=error, traceback=users_traceback(error))
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return Failure("out of memory", message, place, error=error)
+        return without_variables(replace(failure, kind="out of memory"))
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
-        return Failure("no space", message, place, error=error)
-    return Failure("raised", message, place, error=error)
+        return replace(failure, kind="no space")
+    return failure
+
+
+def is_mistake(failure: Failure | None) -> bool:
+    """Whether a failure is an exception that is neither about numbers nor about memory: no rate would mend it."""
+    if failure is None or failure.kind != "raised" or failure.error is None:
+        return False
+    if isinstance(failure.error, _OF_NUMBERS):
+        return False
+    users = _users_frames(failure.error)
+    line = (users[-1].line or "") if users else ""
+    return not _WORDS_OF_NUMBERS.search(f"{failure.message} {line}")
+
+
+def without_variables(failure: Failure) -> Failure:
+    """The failure, the variables of its exception's frames cleared: they may hold a model, or all of a GPU's memory."""
+    if failure.error is not None:
+        traceback.clear_frames(failure.error.__traceback__)
+    return failure
+
+
+def users_traceback(error: BaseException) -> str:
+    """The traceback from the user's first line on; the whole one if no line is the user's."""
+    described = TracebackException.from_exception(error)
+    first = next((i for i, frame in enumerate(described.stack) if _is_users(frame)), 0)
+    described.stack = StackSummary.from_list(described.stack[first:])
+    return "".join(described.format())[-LONGEST_TRACEBACK:]
+
+
+def _users_frames(error: BaseException) -> list[FrameSummary]:
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame)]
+
+
+def _is_users(frame: FrameSummary) -> bool:
+    return not frame.filename.startswith(_NOT_THE_USERS)

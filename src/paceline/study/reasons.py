@@ -69,6 +69,7 @@ class Failure:
         message: what the exception said, or the user; how bad the values are if they are finite and diverged.
         place: file and line of the user's code that raised it.
         step: the step of the value that is not finite or too large; of the best value if it turned.
+        traceback: that of the exception, as text.
         error: the exception itself, while the process that caught it lives; not kept in the journal.
     """
 
@@ -76,6 +77,7 @@ class Failure:
     message: str = ""
     place: str = ""
     step: int | None = None
+    traceback: str = field(default="", compare=False, repr=False)
     error: BaseException | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,13 +96,20 @@ class Failure:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without what is empty."""
-        fields = {"kind": self.kind, "message": self.message, "place": self.place, "step": self.step}
+        fields = {
+            "kind": self.kind,
+            "message": self.message,
+            "place": self.place,
+            "step": self.step,
+            "traceback": self.traceback,
+        }
         return {name: value for name, value in fields.items() if value not in ("", None)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Failure":
         """The failure that `to_json` wrote."""
-        return cls(data["kind"], data.get("message", ""), data.get("place", ""), data.get("step"))
+        texts = {name: data.get(name, "") for name in ("message", "place", "traceback")}
+        return cls(data["kind"], step=data.get("step"), **texts)
 
 
 def as_failure(failure: "Failure | str") -> Failure:

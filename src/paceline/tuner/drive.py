@@ -1,15 +1,16 @@
 """The loop driven by a runner. Checkpoints are kept while something may begin from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner import Factories, Runner, make_runner
+from paceline.runner import Factories, Runner, is_mistake, make_runner, without_variables
 from paceline.strategy import Keep, Strategy
-from paceline.study import Checkpoints, Event, Interval, describe_failure, read_settings
+from paceline.study import Checkpoints, Event, Failure, Interval, Report, describe_failure, read_settings
 from paceline.traces import LearningRateRange, Objective
 from paceline.training import Training, load_checkpoint
 from paceline.tuner.loop import Tuner
@@ -127,22 +128,62 @@ def keep_winner(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path |
 
 
 def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
-    """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it."""
+    """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it.
+
+    An exception that no rate would mend is raised if it ends the first interval of a study. The interval stays open, so
+    the same call goes on once the mistake is corrected.
+    """
     for task in sorted({interval.task for interval in intervals if interval.start == 0}):
         _prepare(tuner, runner, task)
     needed = _needed(runner, tuner, intervals)
     runner.keep_only(needed)
     waiting = {interval.fork: interval for interval in intervals}
-    for report in runner.run(intervals):
+    for report in _reports(tuner, runner, intervals):
         interval = waiting.pop(report.fork)
         if report.failure is not None:
-            tuner.fail(interval, report.failure, report.steps, report.values, kept=report.kept)
+            tuner.fail(interval, without_variables(report.failure), report.steps, report.values, kept=report.kept)
             continue
         tuner.tell(interval, report.steps, report.values, kept=report.kept)
         if waiting:
             still_needed = _needed(runner, tuner, list(waiting.values()))
             runner.discard(needed - still_needed)
             needed = still_needed
+
+
+def _reports(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> Generator[Report]:
+    """The reports of a round as they come. In the first round, mistakes wait for the fork with the lowest rate.
+
+    At a high rate an exception may have many causes. If it is raised at the lowest rate too, it is a mistake.
+    """
+    reports: Iterator[Report] = runner.run(intervals)
+    if any(fork.failure is None and fork.trace is not None for fork in tuner.history.forks):
+        yield from reports
+        return
+    lowest, held = min(intervals, key=lambda interval: interval.multiplier), list[Report]()
+    for report in reports:
+        if report.fork == lowest.fork:
+            if is_mistake(report.failure):
+                raise_mistake(report.failure, tuner.task_of(lowest))
+            yield report
+            yield from held
+            yield from reports
+            return
+        if is_mistake(report.failure):
+            held.append(report)
+        else:
+            yield report
+
+
+def raise_mistake(failure: Failure | None, task: str) -> NoReturn:
+    """Raise a user's own exception, with a note that says what to do."""
+    assert failure is not None
+    assert failure.error is not None
+    of_task = f" of task {task!r}" if task else ""
+    failure.error.add_note(
+        f"paceline: the training{of_task} raised this in its first interval, at the lowest rate, so another rate would "
+        "not help: correct it, and make the same call again"
+    )
+    raise failure.error
 
 
 def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:

@@ -84,6 +84,19 @@ class Dying(QuadraticTraining):
                 os._exit(1)
 
 
+class Mistaken(QuadraticTraining):
+    """Has a mistake in its code, and counts the intervals that found it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Quadratic(dims=20), seed=3, every=2)
+        self.folder = folder
+
+    def advance(self, schedule: Schedule, stop: int) -> Iterator:
+        with (self.folder / "tries").open("a") as tries:
+            tries.write("x")
+        yield 0, {"image": 1.0}["label"]
+
+
 class Troubled(Dying):
     """Dies twice early on and hangs once later. Writes down how many processes train at the same time."""
 

@@ -4,9 +4,39 @@ import pytest
 from ray.exceptions import NodeDiedError, ObjectLostError, OutOfMemoryError, RayTaskError
 
 from paceline.errors import TrainingError
-from paceline.runner.ray.errors import describe_error, failure_of_lost_workers, lost_its_input, paceline_error
+from paceline.runner.ray.errors import (
+    NODE_TRACEBACK,
+    NodeError,
+    describe_error,
+    failure_of_lost_workers,
+    lost_its_input,
+    pack_exception,
+    paceline_error,
+    unpack_exception,
+)
+from paceline.runner.user_errors import failure_of
+from paceline.study import Report
 
 LOST = ObjectLostError("ab" * 28, None, "")
+
+
+class Unreadable(Exception):
+    """An exception that cannot be read where the study runs, as one of a module that is only on the node."""
+
+    def __reduce__(self):
+        return _raise, ()
+
+
+def _raise() -> None:
+    raise ImportError("no module named 'theirs'")
+
+
+def report_of(error: Exception) -> Report:
+    """The report on an interval that ended with this exception, as a node would send it."""
+    try:
+        raise error
+    except Exception as caught:
+        return Report(0, 0, 0, (), {}, failure_of(caught))
 
 
 def task_error(cause: Exception) -> RayTaskError:
@@ -60,3 +90,34 @@ def test_an_error_of_paceline_itself_is_unwrapped() -> None:
     assert unwrapped.__cause__ is None
     assert paceline_error(task_error(ValueError("of the user"))) is None
     assert paceline_error(LOST) is None
+
+
+def test_the_traceback_on_the_node_is_the_cause_of_an_error_of_paceline() -> None:
+    own = TrainingError("the training factory raised KeyError: 'label'")
+    setattr(own, NODE_TRACEBACK, "Traceback ...\nKeyError: 'label'")
+    unwrapped = paceline_error(task_error(own))
+    assert unwrapped is not None
+    assert isinstance(unwrapped.__cause__, NodeError)
+    assert str(unwrapped.__cause__) == "on a node:\n\nTraceback ...\nKeyError: 'label'"
+
+
+def test_an_exception_travels_with_its_traceback() -> None:
+    sent = pack_exception(report_of(KeyError("label")))
+    failure = unpack_exception(sent).failure
+    assert failure is not None
+    assert isinstance(failure.error, KeyError)
+    assert "raise error" in str(failure.error.__cause__)
+    assert failure.place.startswith("test_errors.py, line ")
+
+
+@pytest.mark.parametrize("error", [Unreadable("their fault"), ValueError(open)], ids=["unreadable", "plain"])
+def test_an_exception_that_does_not_travel_leaves_its_message(error: Exception) -> None:
+    failure = unpack_exception(pack_exception(report_of(error))).failure
+    assert failure is not None
+    assert isinstance(failure.error, TrainingError if isinstance(error, Unreadable) else ValueError)
+    assert str(error) in str(failure.error)
+
+
+def test_reports_without_an_exception_are_left_alone() -> None:
+    report = Report(0, 0, 10, (10,), {"raw": (1.0,)})
+    assert unpack_exception(pack_exception(report)) == report

@@ -207,6 +207,17 @@ def test_errors_of_the_training_are_those_of_local(machines: Machines, tmp_path:
     assert re.fullmatch(r"at .*test_runner.py, line \d+", raised.value.__notes__[0])
 
 
+def test_a_mistake_in_the_training_comes_back_with_the_traceback_of_its_node(
+    machines: Machines, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyError, match="label") as raised:
+        tune(partial(faulty_trainings.Mistaken, tmp_path), runner=on_ray(), study=tmp_path / "study", **QUADRATIC)
+    assert 'yield 0, {"image": 1.0}["label"]' in str(raised.value.__cause__)
+    assert "make the same call again" in raised.value.__notes__[0]
+    assert len((tmp_path / "tries").read_text()) <= 4  # forks that had begun when the first of them came back
+    assert not reports(tmp_path / "study")
+
+
 def test_where_no_worker_can_be_placed_a_warning_says_why(machines: Machines) -> None:
     resources = r"a fork needs cpus=2, gpus=0, the cluster has 2 CPUs \(.* free\), 0 GPUs"
     with pytest.raises(UserWarning, match=f"no worker has come for 1 s: {resources}"):  # warnings are errors here

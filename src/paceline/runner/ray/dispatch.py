@@ -14,7 +14,13 @@ from ray.exceptions import ObjectLostError, RayError, RayTaskError
 
 from paceline.errors import TrainingError
 from paceline.runner.ray.assignments import Assignment, Attempt, SecondAttempt
-from paceline.runner.ray.errors import describe_error, failure_of_lost_workers, lost_its_input, paceline_error
+from paceline.runner.ray.errors import (
+    describe_error,
+    failure_of_lost_workers,
+    lost_its_input,
+    paceline_error,
+    unpack_exception,
+)
 from paceline.runner.ray.pool import WorkerHandle, WorkerPool
 from paceline.runner.ray.state_store import StateStore
 from paceline.runner.ray.step_times import StepTimes
@@ -158,8 +164,8 @@ class Dispatcher:
             self._pass_on_steps(attempt.assignment, message)
             return None
         self._pass_on_steps(attempt.assignment, message.steps)
-        attempt.report = message
-        return self._finish_if_complete(attempt, message)
+        attempt.report = unpack_exception(message)
+        return self._finish_if_complete(attempt, attempt.report)
 
     def _pass_on_steps(self, assignment: Assignment, steps: Iterable[int]) -> None:
         """Call `on_step` once for each step, even if the interval is run again."""

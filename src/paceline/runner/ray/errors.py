@@ -1,12 +1,53 @@
 """The meaning of errors that come back from a node. Ray wraps them all in errors of its own."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
+from ray import cloudpickle
 from ray.exceptions import ObjectLostError, OutOfMemoryError, RayError, RayTaskError
 
-from paceline.errors import PacelineError
-from paceline.study import Failure
+from paceline.errors import PacelineError, TrainingError
+from paceline.study import Failure, Report
+
+NODE_TRACEBACK = "node_traceback"  # the attribute in which a TrainingError brings the traceback of its cause
+
+
+class NodeError(Exception):
+    """The traceback of an exception on a node, as the cause of the same exception here."""
+
+    def __str__(self) -> str:
+        return f"on a node:\n\n{self.args[0]}"
+
+
+class PackedError(Exception):
+    """A user's exception on its way from a node, as bytes: it may not be readable where the study runs."""
+
+
+def pack_exception(report: Report) -> Report:
+    """The report with its exception packed. One that cannot be is left out; its message and traceback travel."""
+    if report.failure is None or report.failure.error is None:
+        return report
+    try:
+        packed = PackedError(cloudpickle.dumps(report.failure.error))  # pyright: ignore
+    except Exception:
+        packed = None
+    return replace(report, failure=replace(report.failure, error=packed))
+
+
+def unpack_exception(report: Report) -> Report:
+    """The report with the exception that `pack_exception` packed, or with an error of its message."""
+    failure = report.failure
+    if failure is None or failure.kind == "lost" or not failure.traceback:
+        return report
+    try:
+        error = cloudpickle.loads(failure.error.args[0]) if isinstance(failure.error, PackedError) else None
+    except Exception:
+        error = None
+    if not isinstance(error, BaseException):
+        error = TrainingError(failure.message)
+    error.__cause__ = NodeError(failure.traceback)
+    return replace(report, failure=replace(failure, error=error))
 
 
 def describe_error(error: Exception) -> str:
@@ -34,5 +75,6 @@ def paceline_error(error: Any) -> PacelineError | None:
     cause = getattr(error, "cause", None)
     if not isinstance(cause, PacelineError):
         return None
-    cause.__cause__ = None
+    text = getattr(cause, NODE_TRACEBACK, "")
+    cause.__cause__ = NodeError(text) if text else None
     return cause

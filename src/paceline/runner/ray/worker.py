@@ -9,7 +9,6 @@ import sys
 import time
 import traceback
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ from ray import cloudpickle
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories
 from paceline.runner.local import Local
+from paceline.runner.ray.errors import NODE_TRACEBACK, pack_exception
 from paceline.runner.ray.storage import Storage
+from paceline.runner.user_errors import users_traceback
 from paceline.study import Interval, KeepRule, Report
 from paceline.training import pack_checkpoint, require_checkpoint, set_random_state, unpack_checkpoint, write_checkpoint
 
@@ -52,6 +53,7 @@ class Worker:
             if error.__cause__ is not None:  # the cause does not travel with the error
                 last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
                 error.add_note(f"at {last.filename}, line {last.lineno}")
+                setattr(error, NODE_TRACEBACK, users_traceback(error.__cause__))
             raise
         self._local.attach(self._local.checkpoints, seed)
         return str(ray.get_runtime_context().get_node_id())
@@ -77,7 +79,7 @@ class Worker:
             report = Report(task, 0, 0, (), {})
         else:
             report = yield from self._train(interval)
-        yield _without_exception(report)
+        yield pack_exception(report)
         yield from self._saved
         self._packed, self._saved = None, []
 
@@ -115,13 +117,6 @@ class CheckpointActor:
     def read(self, path: Path) -> UInt8[np.ndarray, "bytes"]:
         """Put a saved state into the object store."""
         return np.asarray(np.memmap(require_checkpoint(path), np.uint8, mode="r"))
-
-
-def _without_exception(report: Report) -> Report:
-    """The report without a user's exception, which may not be picklable, or may hold much memory."""
-    if report.failure is None:
-        return report
-    return replace(report, failure=replace(report.failure, error=None))
 
 
 def _read_factory(pickled: bytes) -> Factories:
