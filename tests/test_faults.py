@@ -190,7 +190,7 @@ def test_a_state_that_could_run_code_is_refused(tmp_path: Path) -> None:
         def state_dict(self):
             return {"done": self.done, "odd": Path}
 
-    with pytest.raises(TrainingError, match="must hold only tensors, numbers, strings, lists and dicts"):
+    with pytest.raises(TrainingError, match="must hold only tensors, arrays, numbers, strings, lists and dicts"):
         tune(lambda: Odd("none"), study=tmp_path, **SETTINGS)
 
 

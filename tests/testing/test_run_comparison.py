@@ -22,13 +22,15 @@ def test_the_first_entry_that_differs_is_named() -> None:
     assert different_entry(STATE, changed(steps=[1, 2, {"done": 4}]), 0.5) == "steps.2.done"
     assert different_entry(STATE, changed(name="sgd"), 0.0) == "name"
     assert different_entry(STATE, changed(more=1), 0.0) == "more"
-    assert different_entry({"a": np.zeros(2)}, {"a": np.ones(2)}, 0.5) == "a"
+    assert different_entry({"a": np.zeros(2)}, {"a": np.ones(2)}, 0.1) == "a"
 
 
 def test_close_numbers_are_equal_within_the_tolerance() -> None:
     near = changed(model={"0.weight": torch.tensor([1.0, 2.001])})
     assert different_entry(STATE, near, 1e-2) == ""
     assert different_entry({"a": 1.0}, {"a": 1.001}, 1e-2) == ""
+    assert different_entry({"a": np.ones(2)}, {"a": np.full(2, 1.001)}, 1e-2) == ""
+    assert different_entry({"a": np.array(["left"])}, {"a": np.array(["right"])}, 1e-2) == "a.0"
     assert different_entry({"a": 1.0}, {"a": 1.001}, 1e-4) == "a"
 
 

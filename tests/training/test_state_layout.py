@@ -3,6 +3,9 @@
 import math
 from collections import OrderedDict
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -47,6 +50,48 @@ def test_metadata_of_a_module_is_kept() -> None:
     back = restore_state(flatten_state({"model": state}))["model"]
     assert isinstance(back, OrderedDict)
     assert back._metadata == state._metadata
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(2, 3).T,
+        np.array(2.5),
+        np.zeros((0, 3), np.float32),
+        np.array([1 + 2j, 3]),
+        np.array([True, False]),
+        np.arange(3, dtype=np.uint64) + 2**63,
+        np.array([1.5, -0.0], dtype=">f2"),
+        np.array(["left", "right"]),
+        np.array(["2026-11-19"], dtype="datetime64[D]"),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_numpys_arrays_come_back_as_they_were(array: np.ndarray) -> None:
+    back = restore_state(flatten_state({"inside": [array]}))["inside"][0]
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    assert back.tobytes() == array.tobytes()
+    assert back.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int8])
+def test_jaxs_arrays_come_back_as_numpys(dtype) -> None:
+    array = jnp.arange(6).astype(dtype).reshape(2, 3)
+    back = restore_state(flatten_state({"weights": array}))["weights"]
+    assert isinstance(back, np.ndarray)
+    assert back.dtype == array.dtype
+    assert bool((jnp.asarray(back) == array).all())
+
+
+@pytest.mark.parametrize("array", [np.array([object()]), np.zeros(2, dtype=[("a", int)])])
+def test_arrays_of_anything_else_are_named(array) -> None:
+    with pytest.raises(TrainingError, match=r"state\['model'\] is an array of .*: a state must hold arrays of numbers"):
+        flatten_state({"model": array})
+
+
+def test_an_array_with_a_meaning_of_its_own_is_named() -> None:
+    with pytest.raises(TrainingError, match=r"state\['random'\] is a PRNGKeyArray: a state must hold only"):
+        flatten_state({"random": jax.random.key(0)})
 
 
 def test_what_cannot_be_kept_is_named() -> None:

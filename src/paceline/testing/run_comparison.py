@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paceline.training import Observation, values_by_weights
+from paceline.training import ArrayLike, Observation, values_by_weights
 
 Observations = list[Observation]
 
@@ -59,8 +59,17 @@ def _entries(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             yield from _entries(item, f"{name}.{number}")
+    elif isinstance(value, np.ndarray | ArrayLike) and not isinstance(value, torch.Tensor):
+        yield from _entries(_as_tensor_or_list(np.asarray(value)), name)  # pyright: ignore[reportUnknownArgumentType]
     else:
         yield name, value
+
+
+def _as_tensor_or_list(array: np.ndarray) -> Any:
+    """A tensor, if torch has this type of number."""
+    if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16:
+        return array.tolist()
+    return torch.as_tensor(array.astype(array.dtype.newbyteorder("=")))
 
 
 def _is_same(a: Any, b: Any, tolerance: float) -> bool:
@@ -72,8 +81,6 @@ def _is_same(a: Any, b: Any, tolerance: float) -> bool:
             return True
         is_number = x.is_floating_point() or x.is_complex()
         return is_number and bool(torch.allclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True))
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return bool(np.array_equal(a, b))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(a, float) and isinstance(b, float):
         return _is_close(a, b, tolerance)
     return bool(a == b)

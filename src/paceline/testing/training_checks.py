@@ -110,8 +110,8 @@ class _Case:
             load_checkpoint(path)
         except (TrainingError, TypeError, ValueError) as error:
             raise ConformanceError(
-                f"state_dict returned what a checkpoint cannot hold ({error}): return tensors, numbers, strings, "
-                "lists and dicts only"
+                f"state_dict returned what a checkpoint cannot hold ({error}): return tensors, arrays, numbers, "
+                "strings, lists and dicts only"
             ) from error
         return path
 

@@ -21,6 +21,7 @@ from paceline.training.protocol import Evaluating, Observation, Reseedable, Trai
 from paceline.training.randomness import Randomness, get_random_state, preserve_random_state, set_random_state
 from paceline.training.rates import rate_ratios, set_rates
 from paceline.training.state_copy import copy_state, same_states
+from paceline.training.state_layout import ArrayLike
 from paceline.training.torch_training import TorchTraining
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _LAZY = {
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     *_LAZY,
     "AVERAGE_SHARE",
+    "ArrayLike",
     "BatchGroups",
     "DeviceBatches",
     "Evaluating",

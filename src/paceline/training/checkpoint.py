@@ -67,5 +67,5 @@ def _read(source: "Path | io.BytesIO", path: Path) -> dict[str, Any]:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TrainingError(
             f"the checkpoint {path} cannot be read ({first}): restore it from a copy; if a new study cannot read its "
-            "own checkpoints, its state_dict must hold only tensors, numbers, strings, lists and dicts"
+            "own checkpoints, its state_dict must hold only tensors, arrays, numbers, strings, lists and dicts"
         ) from error

@@ -19,9 +19,9 @@ class Training(Protocol):
 
     `advance` trains to `stop` at the rates of `schedule` and yields (steps done, value) on the way. The value is a
     number, or a dict with "raw" and "averaged". The state is everything that decides how the run continues: loading it
-    into another training of the same kind continues the same run. A state holds tensors, numbers, strings, lists and
-    dicts; its tensors come back on the CPU. If the best weights are kept, `state_dict` is also called while `advance`
-    waits at a yield, and must be complete there.
+    into another training of the same kind continues the same run. A state holds tensors, arrays, numbers, strings,
+    lists and dicts. Tensors come back on the CPU, and arrays of NumPy or JAX as NumPy's. If the best weights are kept,
+    `state_dict` is also called while `advance` waits at a yield, and must be complete there.
     """
 
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:

@@ -10,7 +10,7 @@ copies are queued and waited for once. Nothing is allocated on the GPU, which ma
 
 import json
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,6 +22,15 @@ from paceline.errors import TrainingError
 LAYOUT, OTHERS = "paceline layout", "others"
 TORCH_TYPES = (bytes, complex, set, torch.dtype, torch.device)  # rare, and torch writes them itself
 LARGEST_PINNED = 2**30  # bytes
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """An array of another library that NumPy can read, such as JAX's."""
+
+    def __array__(self) -> np.ndarray: ...
+
+    def __dlpack__(self) -> Any: ...
 
 
 def flatten_state(state: dict[str, Any]) -> dict[str, Any]:
@@ -59,13 +68,25 @@ class _Tensors:
             return inside if isinstance(value, list) else {"tuple": inside}
         if isinstance(value, np.generic):
             return value.item()
+        if isinstance(value, np.ndarray | ArrayLike):
+            return self._add_array(np.asarray(value), where)
         if value is None or type(value) in (bool, int, float, str):
             return value
         if isinstance(value, TORCH_TYPES):
             return self._add_other(value)
         raise TrainingError(
-            f"{where} is a {type(value).__name__}: a state must hold only tensors, numbers, strings, lists and dicts"
+            f"{where} is a {type(value).__name__}: a state must hold only tensors, arrays, numbers, strings, lists and "
+            "dicts"
         )
+
+    def _add_array(self, array: np.ndarray, where: str) -> dict[str, Any]:
+        """An array as its bytes, since torch does not have all of NumPy's types."""
+        if array.dtype.hasobject or array.dtype.fields is not None:
+            raise TrainingError(f"{where} is an array of {array.dtype}: a state must hold arrays of numbers or strings")
+        content = torch.as_tensor(np.frombuffer(array.tobytes(), np.uint8).copy())
+        # NumPy knows the types of ml_dtypes by their names alone
+        name = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
+        return {"array": [name, list(array.shape), self._add(content, where)]}
 
     def _add_other(self, value: Any) -> dict[str, int]:
         self._others.append(value)
@@ -115,6 +136,9 @@ def _restore(value: Any, flat: dict[str, Any]) -> Any:
         tensor: Tensor = flat[kind].as_strided(shape, stride, offset)
         # torch reads a generator's state from the start of the memory that a tensor is a view of
         return tensor.clone() if kind == "uint8" else tensor
+    if "array" in value:
+        name, shape, content = value["array"]
+        return np.frombuffer(_restore(content, flat).numpy(), _dtype(name)).reshape(shape)
     if "tuple" in value:
         return tuple(_restore(item, flat) for item in value["tuple"])
     restored: dict[Any, Any] = {_restore(key, flat): _restore(item, flat) for key, item in value["dict"]}
@@ -123,6 +147,16 @@ def _restore(value: Any, flat: dict[str, Any]) -> Any:
     ordered = OrderedDict(restored)
     ordered._metadata = _restore(value["metadata"], flat)  # pyright: ignore  as in a module's state_dict
     return ordered
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    """The type of number by its name; those that NumPy does not have, such as bfloat16, are ml_dtypes'."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes  # comes with JAX, whose arrays have these types
+
+        return np.dtype(getattr(ml_dtypes, name))
 
 
 def _dense_stride(tensor: Tensor) -> list[int]:

@@ -10,8 +10,8 @@ from paceline.runner.ray.errors import (
     describe_error,
     failure_of_lost_workers,
     lost_its_input,
-    pack_exception,
     paceline_error,
+    pack_exception,
     unpack_exception,
 )
 from paceline.runner.user_errors import failure_of
@@ -20,7 +20,7 @@ from paceline.study import Report
 LOST = ObjectLostError("ab" * 28, None, "")
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """An exception that cannot be read where the study runs, as one of a module that is only on the node."""
 
     def __reduce__(self):
@@ -110,11 +110,11 @@ def test_an_exception_travels_with_its_traceback() -> None:
     assert failure.place.startswith("test_errors.py, line ")
 
 
-@pytest.mark.parametrize("error", [Unreadable("their fault"), ValueError(open)], ids=["unreadable", "plain"])
+@pytest.mark.parametrize("error", [UnreadableError("their fault"), ValueError(open)], ids=["unreadable", "plain"])
 def test_an_exception_that_does_not_travel_leaves_its_message(error: Exception) -> None:
     failure = unpack_exception(pack_exception(report_of(error))).failure
     assert failure is not None
-    assert isinstance(failure.error, TrainingError if isinstance(error, Unreadable) else ValueError)
+    assert isinstance(failure.error, TrainingError if isinstance(error, UnreadableError) else ValueError)
     assert str(error) in str(failure.error)
 
 
