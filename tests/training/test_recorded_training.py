@@ -34,13 +34,13 @@ def advance(fork: RecordedTraining, stop: int) -> list[tuple[int, dict[str, floa
     fork.begin(SCHEDULE)
     if fork.training.steps_done == 0 and fork.training.evaluate is not None:
         fork.observe()
-        observed.append((0, fork.values()))
+        observed += fork.observations()
     while fork.training.steps_done < stop:
         target = fork.training.next_observation(SCHEDULE, stop)
         while fork.training.steps_done < target:
             fork.step()
         fork.observe()
-        observed.append((target, fork.values()))
+        observed += fork.observations()
     return observed
 
 

@@ -46,9 +46,9 @@ def test_without_evaluate_a_resumed_run_observes_what_one_that_goes_on_does(paus
 
 
 def test_the_last_mean_loss_of_an_interval_is_never_of_a_few_batches_only() -> None:
-    assert [step for step, _ in run(small_network(evaluate=False, every=5), 17)] == [5, 10, 17]
-    assert [step for step, _ in run(small_network(evaluate=False, every=5), 18)] == [5, 10, 15, 18]
-    assert [step for step, _ in run(small_network(evaluate=False, every=5), 2)] == [2]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 17)] == [0, 5, 10, 17]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 18)] == [0, 5, 10, 15, 18]
+    assert [step for step, _ in run(small_network(evaluate=False, every=5), 2)] == [0, 2]
     assert [step for step, _ in run(small_network(every=5), 17)] == [0, 5, 10, 15, 17]
 
 
@@ -85,9 +85,19 @@ def test_the_average_reaches_back_over_a_share_of_the_steps() -> None:
 
 def test_without_evaluate_it_reports_the_training_loss_and_that_of_the_average() -> None:
     observed = run(small_network(evaluate=False), 13)
-    assert [step for step, _ in observed] == [5, 10, 13]
+    assert [step for step, _ in observed] == [0, 5, 10, 13]
     assert all(set(value) == {"raw", "averaged"} for _, value in observed)
-    assert [set(value) for _, value in run(small_network(evaluate=False, average=None), 5)] == [{"raw"}]
+    assert [set(value) for _, value in run(small_network(evaluate=False, average=None), 5)] == [{"raw"}, {"raw"}]
+
+
+def test_without_evaluate_the_first_value_is_the_loss_before_the_first_update() -> None:
+    training, untrained = small_network(evaluate=False), small_network(evaluate=False)
+    untrained.load_state_dict(training.state_dict())
+    observed = run(training, 13) + run(training, 20)
+    with untrained.randomness.activate(), torch.no_grad():
+        expected = float(untrained.loss(untrained.model, untrained.batches.next()))
+    assert observed[0] == (0, {"raw": expected, "averaged": expected})
+    assert [step for step, _ in observed] == [0, 5, 10, 13, 15, 20]
 
 
 def test_a_step_of_ones_own() -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from paceline.traces import Schedule
 from paceline.training.device_optimizer import DeviceOptimizer
+from paceline.training.protocol import Observation
 from paceline.training.recordable import NotRecordableError, check_recordable, recording
 from paceline.training.state_copy import copy_state
 from paceline.training.state_layout import flatten_state, restore_state
@@ -53,6 +54,7 @@ class RecordedTraining:
             self._counters = torch.zeros(3, dtype=torch.long, device=device)
             self._rates = torch.zeros(RATES_SENT, device=device)
             self._loss_sum, self._values = torch.zeros((), device=device), torch.zeros(2, device=device)
+            self._first_loss = torch.zeros((), device=device)
         self._schedule, self._rates_left = Schedule.constant(1.0, steps=1), 0
         self._losses_summed = 0
         self._needs_plain_step = True  # torch's optimisers make their state in their first step
@@ -183,6 +185,9 @@ class RecordedTraining:
             self._needs_plain_step = False
         else:
             self._replay_step()
+        if training.steps_done == 0:
+            with self.stream.activate():
+                self._first_loss.copy_(self._loss_sum)
         batches.position += 1
         training.steps_done += 1
         self._rates_left -= 1
@@ -196,14 +201,21 @@ class RecordedTraining:
         with self.stream.activate():
             self._observe()
 
-    def values(self) -> dict[str, float]:
-        """Wait for the observation and return its values. The mean training loss starts anew."""
+    def observations(self) -> list[Observation]:
+        """Wait for the observation, and return it. The mean training loss starts anew.
+
+        Without `evaluate`, the one of step 0 is returned with the first that follows, as `TorchTraining` reports it.
+        """
+        training, steps = self.training, self.training.steps_done
         with self.stream.activate():
             raw, averaged = (float(value) for value in self._values.cpu())
-        if self.training.evaluate is None:
+            first_loss = float(self._first_loss)
+        at_start: list[Observation] = []
+        if training.evaluate is None:
+            at_start = [(0, training.untrained_values(first_loss))] if steps == self._losses_summed else []
             raw /= self._losses_summed
         self._reset_loss()
-        return {"raw": raw} if self.training.average is None else {"raw": raw, "averaged": averaged}
+        return [*at_start, (steps, {"raw": raw} if training.average is None else {"raw": raw, "averaged": averaged})]
 
     def _reset_loss(self) -> None:
         self._losses_summed = 0

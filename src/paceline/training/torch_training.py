@@ -40,8 +40,9 @@ class TorchTraining:
             on a GPU.
         loss: loss(model, batch) -> scalar.
         evaluate: evaluate(model) -> a number or a tensor, on a fixed set; called with the raw and with the averaged
-            weights. Without it, the raw value is the mean training loss since the last observation, and the averaged
-            value is the loss of the averaged weights on the latest batches.
+            weights. Without it, the first value is the loss of the first batch before the first update. After that the
+            raw value is the mean training loss since the last observation, and the averaged value is the loss of the
+            averaged weights on the latest batches.
         step: step(model, optimizer, batch) -> loss, for updates that do more than a backward pass and a step:
             clipping, mixed precision, several losses.
         every: steps between observations; by default 200 observations per run.
@@ -85,10 +86,10 @@ class TorchTraining:
         while self.steps_done < stop:
             with self.randomness.activate():
                 target = self.next_observation(schedule, stop)
-                total, count = 0.0, target - self.steps_done
-                while self.steps_done < target:
-                    total = total + self._train_step(schedule)
-                value = self._training_losses(float(total) / count) if self.evaluate is None else self._evaluation()
+                losses = [self._train_step(schedule) for _ in range(target - self.steps_done)]
+                value = self._training_losses(losses) if self.evaluate is None else self._evaluation()
+            if self.steps_done == len(losses) and self.evaluate is None:
+                yield 0, self.untrained_values(float(losses[0]))
             yield self.steps_done, value
 
     def _train_step(self, schedule: Schedule) -> Tensor:
@@ -137,14 +138,19 @@ class TorchTraining:
             values[name] = float(self.evaluate_model(model))
         return values
 
-    def _training_losses(self, raw: float) -> dict[str, float]:
+    def untrained_values(self, loss: float) -> dict[str, float]:
+        """Without `evaluate`: the values before the first update, when the average is the weights themselves."""
+        return {name: loss for name, _ in self.models()}
+
+    def _training_losses(self, losses: list[Tensor]) -> dict[str, float]:
         """Without `evaluate`: the mean training loss, and the loss of the averaged weights on the latest batches."""
+        raw = float(sum(losses)) / len(losses)
         if self.average is None:
             return {"raw": raw}
         self.average.eval()
         with torch.no_grad():
-            losses = [float(self.loss(self.average.module, batch)) for batch in self._recent]
-        return {"raw": raw, "averaged": float(np.mean(losses))}
+            averaged = [float(self.loss(self.average.module, batch)) for batch in self._recent]
+        return {"raw": raw, "averaged": float(np.mean(averaged))}
 
     def evaluate_model(self, model: nn.Module) -> "float | Tensor":
         """What `evaluate` returns for a model, checked to be one number. A tensor stays on its device."""

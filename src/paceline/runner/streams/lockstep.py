@@ -49,13 +49,14 @@ class RunningFork:
             self.recorded.observe()
 
     def read_observation(self) -> None:
-        """Wait for the observation and add it."""
+        """Wait for the observation and add it, and that of step 0 if it comes with it."""
         with self._catch_failure():
-            if self.failure is None:
-                self.failure = self.observations.add(self.steps_done, self.recorded.values())
-            if self.failure is None:
-                self.best.offer(self.steps_done, self.observations.latest, self.recorded.copy_state)
-                self.failure = self.best.turn(self.observations.steps, self.observations.columns)
+            observed = self.recorded.observations() if self.failure is None else []
+            for step, value in observed:
+                self.failure = self.failure or self.observations.add(step, value)
+                if self.failure is None:
+                    self.best.offer(step, self.observations.latest, self.recorded.copy_state)
+                    self.failure = self.best.turn(self.observations.steps, self.observations.columns)
 
     def report(self) -> Report:
         """The report on the interval."""
