@@ -134,7 +134,10 @@ def losses_on(device: torch.device) -> Callable[[nn.Module, Tensor], Tensor]:
 
 
 class HeldOut:
-    """Windows of the held-out text that cover a part of it; every character but the first is predicted once.
+    """The loss on windows of the held-out text; every character but the first is predicted once.
+
+    A call returns the mean loss of one part. Each call also keeps the losses of all parts in `latest`, so that a run
+    whose decisions do not depend on the values is evaluated once for all of them.
 
     Args:
         part: one of `PARTS`.
@@ -145,23 +148,27 @@ class HeldOut:
 
     def __init__(self, part: str, setting: Setting, device: torch.device, windows: int | None = None) -> None:
         _, text, _ = shakespeare()
-        low, high = (round(share * len(text)) for share in PARTS[part])
-        text, length = text[low:high].to(device), setting.context
-        starts = torch.arange(0, len(text) - length - 1, length)
+        length = setting.context
+        last = len(text) - length - 1
+        starts = torch.arange(0, last, length)
         if windows is None:
-            last = len(text) - length - 1
             repeated = int(starts[-1]) + length - last  # characters that the window before the last predicts too
             starts = torch.cat([starts, torch.tensor([last])])
         else:
             starts, repeated = starts[torch.linspace(0, len(starts) - 1, windows).long()], 0
-        self.rows = text[(starts[:, None] + torch.arange(length + 1)).to(device)]
-        self.counted = torch.ones(len(starts), length, device=device)
-        self.counted[-1, :repeated] = 0.0
-        self.losses = losses_on(device)
+        self.part, self.latest, self.losses = part, dict[str, Tensor](), losses_on(device)
+        self.rows = text[starts[:, None] + torch.arange(length + 1)].to(device)
+        new = torch.ones(len(starts), length)
+        new[-1, :repeated] = 0.0
+        places = (torch.arange(len(starts)) + 0.5) / len(starts)
+        within = [((places >= low) & (places < high)).float()[:, None] * new for low, high in PARTS.values()]
+        self.weights = torch.stack([counted / counted.sum() for counted in within]).to(device)
 
     def __call__(self, model: nn.Module) -> Tensor:
         """The mean loss of the predicted characters."""
-        return (self.losses(model, self.rows) * self.counted).sum() / self.counted.sum()
+        means = (self.weights * self.losses(model, self.rows)).sum(dim=(1, 2))
+        self.latest = dict(zip(PARTS, means, strict=True))
+        return self.latest[self.part]
 
 
 def training_batches(setting: Setting, device: torch.device) -> DeviceBatches:
@@ -187,9 +194,9 @@ def decay_groups(model: nn.Module) -> list[dict[str, Any]]:
 
 
 def make_training(
-    setting: Setting, seed: int, device: torch.device, evaluate: Callable[[nn.Module], Tensor]
+    setting: Setting, seed: int, device: torch.device, evaluate: Callable[[nn.Module], Tensor] | None
 ) -> TorchTraining:
-    """One run, judged by `evaluate`."""
+    """One run, judged by `evaluate`; None leaves that to the caller."""
     model, loss_of = language_model(setting, seed).to(device), losses_on(device)
     is_gpu = device.type == "cuda"
 

@@ -10,13 +10,13 @@ at an observation, of raw or averaged weights. The published figures are such be
 Bars on a GPU, public: cost 2.3 at most 1.450 in the mean and below the best of the six cosines; cost 1 below 1.4697;
 ending early changes the result by less than 0.002.
 
-`python -m experiments.nanogpt` runs what is missing for the CPU's setting, `--setting gpu` that of a GPU, each seed by
-seed; it can be stopped anywhere. `--report` prints the tables of results/nanogpt.jsonl.
+`python -m experiments.nanogpt` runs what is missing for the CPU's setting, `--setting gpu` that of a GPU; it can be
+stopped anywhere. `--show` prints the tables of results/nanogpt.jsonl.
 """
 
 import argparse
-import json
-import time
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from benchmarks._report import machine, print_results, result, table
-from benchmarks._runs import Rows, load
+from benchmarks._runs import Key, Rows, complete
 from benchmarks.peers import PopulationBasedTraining
 from experiments._nanogpt_training import (
     CLIP,
@@ -41,9 +41,9 @@ from experiments._nanogpt_training import (
     script_shape,
     training_batches,
 )
-from paceline import tune
+from paceline import Schedule, tune
 from paceline.integrations import PaceLR
-from paceline.strategy import FixedSchedules, Strategy, default_strategy
+from paceline.strategy import Strategy, default_strategy
 from paceline.study import Event, Report
 
 RESULTS = Path(__file__).parent / "results"
@@ -54,40 +54,33 @@ PROTOCOLS = {"public": ("all", "all"), "halves": ("first half", "second half")} 
 NOT_EARLY = ", to the end"
 
 
-def strategies(setting: Setting) -> dict[str, Strategy]:
-    """The methods that run through the loop of forks."""
-    cosines = {f"cosine {peak:g}": FixedSchedules((script_shape(setting),), peaks=(peak,)) for peak in PEAKS}
+def studies(setting: Setting) -> dict[str, Strategy]:
+    """The methods that run through the loop of forks; those with `NOT_EARLY` show what ending early changes."""
     costs = {f"tune {cost:g}": default_strategy(cost) for cost in COSTS}
     to_the_end = {name + NOT_EARLY: strategy for name, strategy in costs.items()}
-    return {**cosines, **costs, "PBT": PopulationBasedTraining(), **to_the_end}
+    return {**costs, "PBT": PopulationBasedTraining(), **to_the_end}
 
 
-def methods(setting: Setting) -> list[str]:
-    """All methods of the tables; what comes last is only needed where runs end early."""
-    early = [name for name in strategies(setting) if name.endswith(NOT_EARLY)]
-    return [*(name for name in strategies(setting) if name not in early), "PaceLR", "Schedule-Free", *early]
+def single_runs(setting: Setting) -> dict[str, Callable[[int, torch.device], "Moments"]]:
+    """The methods that train one run, whatever is observed: one run serves both protocols."""
+    cosines = {f"cosine {peak:g}": partial(with_cosine, setting, peak) for peak in PEAKS}
+    return {**cosines, "PaceLR": partial(with_pace, setting), "Schedule-Free": partial(with_schedule_free, setting)}
 
 
-def run(setting: Setting, protocol: str, method: str, seed: int, device: torch.device) -> dict[str, Any]:
+def run(key: Key, device: torch.device) -> dict[str, Any]:
     """One method on one seed: the loss of the weights of its best moment, and how it got there."""
+    problem, method, seed = key
+    name, _, protocol = problem.partition(", ")
+    setting = SETTINGS[name]
+    runs = single_runs(setting)
+    if method in runs:
+        return runs[method](seed, device).rows()
+    return study(setting, protocol, method, seed, device)
+
+
+def study(setting: Setting, protocol: str, method: str, seed: int, device: torch.device) -> dict[str, Any]:
+    """What a study returns, judged on all windows of the part that judges."""
     chosen_on, judged_on = PROTOCOLS[protocol]
-    chooses = HeldOut(chosen_on, setting, device, setting.windows)
-    judges = HeldOut(judged_on, setting, device)
-    loops = {"PaceLR": with_pace, "Schedule-Free": with_schedule_free}
-    if method in loops:
-        row, weights = loops[method](setting, seed, device, chooses)
-    else:
-        row, weights = tuned(setting, method, seed, device, chooses)
-    model = language_model(setting, seed).to(device).eval()
-    model.load_state_dict(weights)
-    with torch.no_grad():
-        return {**row, "value": float(judges(model))}
-
-
-def tuned(
-    setting: Setting, method: str, seed: int, device: torch.device, evaluate: HeldOut
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A study."""
     steps = list[int]()
 
     def count(event: Event) -> None:
@@ -95,50 +88,87 @@ def tuned(
             steps.append(event.stop - event.start)
 
     found = tune(
-        partial(make_training, setting, seed, device, evaluate),
+        partial(make_training, setting, seed, device, HeldOut(chosen_on, setting, device, setting.windows)),
         steps=setting.steps,
-        lr=BOUNDS,
-        strategy=strategies(setting)[method],
+        lr=bounds(seed),
+        strategy=studies(setting)[method],
         seed=seed,
         early_stop=not method.endswith(NOT_EARLY) and method.startswith("tune"),
         on_event=count,
     )
-    row = {"chosen": found.value, "step": found.step, "of": found.value_of, "last": found.last}
-    return {**row, "cost": sum(steps) / setting.steps}, found.weights()
+    value = judged(found.weights(), HeldOut(judged_on, setting, device), setting, device)
+    row = {"chosen": found.value, "step": found.step, "of": found.value_of, "last": found.last, "value": value}
+    return {**row, "cost": sum(steps) / setting.steps}
 
 
-class BestMoment:
-    """The weights at the lowest loss that a loop of its own observed."""
+def bounds(seed: int) -> tuple[float, float]:
+    """Four decades, shifted by up to a quarter of one, so that nothing lands on the best peak."""
+    shift = 10 ** np.random.default_rng([seed, 77]).uniform(-0.25, 0.25)
+    return BOUNDS[0] * shift, BOUNDS[1] * shift
 
-    def __init__(self, setting: Setting, evaluate: HeldOut) -> None:
-        self.setting, self.evaluate = setting, evaluate
-        self.row: dict[str, Any] = {"chosen": np.inf, "of": "raw", "cost": 1.0}
-        self.weights: dict[str, Any] = {}
+
+@torch.no_grad()
+def judged(weights: dict[str, Any], judge: HeldOut, setting: Setting, device: torch.device) -> float:
+    """The loss of these weights."""
+    model = language_model(setting, 0).to(device).eval()
+    model.load_state_dict(weights)
+    return float(judge(model))
+
+
+class Moments:
+    """The best moment of a run for each protocol: the weights at the lowest loss on the part that chooses."""
+
+    def __init__(self, setting: Setting, device: torch.device) -> None:
+        self.setting, self.device = setting, device
+        self.evaluate = HeldOut("all", setting, device, setting.windows)
+        self.found: dict[str, dict[str, Any]] = {protocol: {"chosen": np.inf} for protocol in PROTOCOLS}
+        self.weights: dict[str, dict[str, Any]] = {}
 
     def is_due(self, step: int) -> bool:
         """Whether an observation is due after this step."""
         return step % self.setting.every == 0 or step == self.setting.steps
 
     @torch.no_grad()
-    def observe(self, step: int, model: torch.nn.Module) -> None:
-        """Evaluate, and keep the weights if they are the best so far."""
+    def observe(self, step: int, model: torch.nn.Module, of: str = "raw") -> None:
+        """Evaluate the model, and keep its weights for each protocol for which they are the best so far."""
         model.eval()
-        self.row["last"] = float(self.evaluate(model))
-        if self.row["last"] < self.row["chosen"]:
-            self.row |= {"chosen": self.row["last"], "step": step}
-            self.weights = {name: value.clone() for name, value in model.state_dict().items()}
+        self.evaluate(model)
+        for protocol, (chosen_on, _) in PROTOCOLS.items():
+            value, found = float(self.evaluate.latest[chosen_on]), self.found[protocol]
+            if of == "raw":
+                found["last"] = value
+            if value < found["chosen"]:
+                found |= {"chosen": value, "step": step, "of": of}
+                self.weights[protocol] = {name: tensor.clone() for name, tensor in model.state_dict().items()}
         model.train()
 
+    def rows(self) -> dict[str, Any]:
+        """For each protocol, its best moment as judged on all windows of the part that judges."""
+        for protocol, (_, judged_on) in PROTOCOLS.items():
+            judge = HeldOut(judged_on, self.setting, self.device)
+            value = judged(self.weights[protocol], judge, self.setting, self.device)
+            self.found[protocol] |= {"value": value, "cost": 1.0}
+        return {"protocols": self.found}
 
-def with_pace(
-    setting: Setting, seed: int, device: torch.device, evaluate: HeldOut
-) -> tuple[dict[str, Any], dict[str, Any]]:
+
+def with_cosine(setting: Setting, peak: float, seed: int, device: torch.device) -> Moments:
+    """The script's schedule at a peak; raw weights, and their average as `tune` keeps it."""
+    moments = Moments(setting, device)
+    training = make_training(setting, seed, device, None)
+    schedule = Schedule.of(script_shape(setting), peak, setting.steps)
+    for step, _ in training.advance(schedule, setting.steps):
+        for of, model in training.models() if step else ():
+            moments.observe(step, model, of)
+    return moments
+
+
+def with_pace(setting: Setting, seed: int, device: torch.device) -> Moments:
     """A loop of one's own with `PaceLR`; raw weights."""
     torch.manual_seed(seed)
     model = language_model(setting, seed).to(device)
-    optimizer = torch.optim.AdamW(decay_groups(model), betas=(0.9, 0.99))
-    pace = PaceLR(optimizer, BOUNDS, setting.steps, model)
-    best, loss_of = BestMoment(setting, evaluate), losses_on(device)
+    optimizer = torch.optim.AdamW(decay_groups(model), betas=(0.9, 0.99), fused=device.type == "cuda")
+    pace = PaceLR(optimizer, bounds(seed), setting.steps, model)
+    moments, loss_of = Moments(setting, device), losses_on(device)
     for step, rows in enumerate(endless(setting, device, setting.steps), 1):
         optimizer.zero_grad()
         loss = loss_of(model, rows).mean()
@@ -147,36 +177,33 @@ def with_pace(
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
         pace.step(loss)
-        if best.is_due(step):
-            best.observe(step, model)
-    return best.row, best.weights
+        if moments.is_due(step):
+            moments.observe(step, model)
+    return moments
 
 
-def with_schedule_free(
-    setting: Setting, seed: int, device: torch.device, evaluate: HeldOut
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def with_schedule_free(setting: Setting, seed: int, device: torch.device) -> Moments:
     """Schedule-Free AdamW at its default rate of 0.0025, with the warm-up of 5 % that its authors recommend."""
     from schedulefree import AdamWScheduleFree  # the only method that needs it
 
     torch.manual_seed(seed)
     model = language_model(setting, seed).to(device)
-    warmup = setting.steps // 20
-    optimizer = AdamWScheduleFree(decay_groups(model), warmup_steps=warmup)
-    best, loss_of = BestMoment(setting, evaluate), losses_on(device)
+    optimizer = AdamWScheduleFree(decay_groups(model), warmup_steps=setting.steps // 20)
+    moments, loss_of = Moments(setting, device), losses_on(device)
     optimizer.train()
     for step, rows in enumerate(endless(setting, device, setting.steps), 1):
         optimizer.zero_grad()
         loss_of(model, rows).mean().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
-        if best.is_due(step):
+        if moments.is_due(step):
             optimizer.eval()
-            best.observe(step, model)
+            moments.observe(step, model, "averaged")
             optimizer.train()
-    return best.row, best.weights
+    return moments
 
 
-def endless(setting: Setting, device: torch.device, steps: int) -> Any:
+def endless(setting: Setting, device: torch.device, steps: int) -> Iterator[torch.Tensor]:
     """As many batches as there are steps, pass after pass."""
     batches, count = training_batches(setting, device), 0
     while True:
@@ -187,27 +214,27 @@ def endless(setting: Setting, device: torch.device, steps: int) -> Any:
             yield rows
 
 
-def complete(name: str, protocols: list[str], seeds: list[int], only: str, limit: float) -> Rows:
-    """Run what is missing, seed by seed, each row written as it is finished."""
-    path, setting, began = RESULTS / "nanogpt.jsonl", SETTINGS[name], time.monotonic()
-    device = torch.device("cuda" if name == "gpu" else "cpu")
-    rows = load(path)
-    for seed in seeds:
-        for protocol in protocols:
-            for method in methods(setting):
-                key = (f"{name}, {protocol}", method, seed)
-                if key in rows or only not in method or time.monotonic() - began > limit:
-                    continue
-                if name == "cpu" and method.endswith(NOT_EARLY):
-                    continue  # the small network without dropout does not turn
-                start = time.perf_counter()
-                found = run(setting, protocol, method, seed, device)
-                row = {"problem": key[0], "method": method, "seed": seed, **found}
-                rows[key] = {**row, "seconds": round(time.perf_counter() - start, 1), "on": machine()}
-                with path.open("a") as file:
-                    file.write(json.dumps(rows[key]) + "\n")
-                print(rows[key], flush=True)
-    return rows
+def wanted(name: str, protocols: Sequence[str], seeds: Sequence[int]) -> list[Key]:
+    """Every run of the tables: methods of one run once, studies for each protocol."""
+    setting = SETTINGS[name]
+    keys = [(name, method, seed) for seed in seeds for method in single_runs(setting)]
+    for protocol in protocols:
+        # the small network without dropout does not turn, and the choice on halves is shown for two costs
+        methods = [m for m in studies(setting) if not (name == "cpu" and m.endswith(NOT_EARLY))]
+        kept = methods if protocol == "public" else ["tune 1", "tune 2.3"]
+        keys += [(f"{name}, {protocol}", method, seed) for seed in seeds for method in kept]
+    return keys
+
+
+def by_protocol(rows: Rows) -> Rows:
+    """The rows with those of single runs split into one for each protocol."""
+    found: Rows = {}
+    for (problem, method, seed), row in rows.items():
+        if "protocols" not in row:
+            found[problem, method, seed] = row
+        for protocol, of_protocol in row.get("protocols", {}).items():
+            found[f"{problem}, {protocol}", method, seed] = of_protocol
+    return found
 
 
 def mean_of(rows: Rows, problem: str, method: str, column: str) -> tuple[float, float, int]:
@@ -220,7 +247,8 @@ def mean_of(rows: Rows, problem: str, method: str, column: str) -> tuple[float, 
 def print_table(rows: Rows, name: str, protocol: str) -> None:
     """Every method, best first; then the figures that have bars."""
     setting, problem = SETTINGS[name], f"{name}, {protocol}"
-    found = {method: mean_of(rows, problem, method, "value") for method in methods(setting)}
+    methods = [*single_runs(setting), *studies(setting)]
+    found = {method: mean_of(rows, problem, method, "value") for method in methods}
     found = {method: numbers for method, numbers in found.items() if numbers[2]}
     if not found:
         return
@@ -266,12 +294,17 @@ def main() -> None:
     parser.add_argument("--setting", choices=list(SETTINGS), default="cpu", help="which public setting")
     parser.add_argument("--protocol", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS), help="only these")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="only these seeds")
-    parser.add_argument("--only", default="", help="only methods whose name contains this")
+    parser.add_argument("--only", default="", help="only methods whose name matches this regular expression")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--limit", type=float, default=np.inf, help="begin no run after this many seconds")
-    parser.add_argument("--report", action="store_true", help="only print the tables of what is there")
+    parser.add_argument("--show", action="store_true", help="only print the tables of what is there")
     options = parser.parse_args()
-    seeds = [] if options.report else options.seeds
-    rows = complete(options.setting, options.protocol, seeds, options.only, options.limit)
+    device = torch.device("cuda" if options.setting == "gpu" else "cpu")
+    keys = wanted(options.setting, options.protocol, options.seeds)
+    keys = [key for key in keys if re.fullmatch(options.only or ".*", key[1])]
+    work = partial(run_and_note_machine, device=device)
+    jobs = 0 if options.show else options.jobs
+    rows = by_protocol(complete(RESULTS / "nanogpt.jsonl", keys, work, jobs=jobs, limit=options.limit))
     text = StringIO()
     with redirect_stdout(text):
         for name in SETTINGS:
@@ -282,6 +315,12 @@ def main() -> None:
         print_results()
     print(text.getvalue(), end="")
     (RESULTS / "nanogpt.txt").write_text(text.getvalue())
+
+
+def run_and_note_machine(key: Key, device: torch.device) -> dict[str, Any]:
+    """A row, with the machine that it was measured on."""
+    where = torch.cuda.get_device_name() if device.type == "cuda" else ""
+    return {**run(key, device), "on": f"{where} {machine()}".strip()}
 
 
 if __name__ == "__main__":
