@@ -133,3 +133,18 @@ def test_too_few_steps_are_refused_with_a_number_that_is_enough() -> None:
     assert len(plan.change_points(enough)) == len(plan.rungs) + 2
     with pytest.raises(InputError):
         plan.change_points(enough - 1)
+
+
+def test_short_runs_leave_out_corrections_that_have_no_step_of_their_own() -> None:
+    plan = horizon_plan(2.0)
+    assert plan.for_steps(400) == plan
+    short = plan.for_steps(40)
+    points = short.change_points(40)
+    assert len(points) == len(set(points)) == len(short.rungs) + 2 < len(plan.rungs) + 2
+    assert {rung.share for rung in short.rungs} >= {share for share, _ in HORIZON.halving}
+    assert short.total_steps(40) <= 2.0 * 40
+
+
+def test_rungs_that_compare_forks_are_never_left_out() -> None:
+    for plan in (keep_each_plan(3, 10), greedy_plan(3, 10), side_by_side_plan(4)):
+        assert plan.for_steps(5) == plan

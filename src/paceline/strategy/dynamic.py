@@ -176,8 +176,9 @@ class Dynamic(Strategy):
 
     def total_steps(self, goal: Goal) -> int:
         """The plan's cost in steps. A single run may repeat one interval that failed."""
-        steps = self.plan.total_steps(goal.steps)
-        return steps + self.plan.longest_interval(goal.steps) if steps == goal.steps else steps
+        plan = self.plan.for_steps(goal.steps)
+        steps = plan.total_steps(goal.steps)
+        return steps + plan.longest_interval(goal.steps) if steps == goal.steps else steps
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
@@ -199,15 +200,16 @@ class Dynamic(Strategy):
         """Start, decide at a rung, or end."""
         if not history.forks:
             return self._start(history.goal)
-        change_points = self.plan.change_points(history.goal.steps)
+        plan = self.plan.for_steps(history.goal.steps)
+        change_points = plan.change_points(history.goal.steps)
         if history.round >= len(change_points) - 1:
             best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final_value, -fork.id))
             return Decision(winner=best.id, reasons=(because("ended best", fork=best.id, value=best.final_value),))
-        return self._decide_at_rung(history, self.plan.rungs[history.round - 1], change_points)
+        return self._decide_at_rung(history, plan.rungs[history.round - 1], change_points)
 
     def _start(self, goal: Goal) -> Decision:
         """The first forks."""
-        stop = self.plan.change_points(goal.steps)[1]
+        stop = self.plan.for_steps(goal.steps).change_points(goal.steps)[1]
         rates = self._first_rates(goal.lr_range)
         intervals = tuple(
             Interval(i, None, 0, stop, Schedule([rate], [0, stop], goal.steps, self.base), 1)
@@ -296,7 +298,7 @@ class Dynamic(Strategy):
         leads all the same. Clones are always made of the best fork, so the parents of a rung's clones say who led
         there.
         """
-        challenges = self.plan.challenge_steps(history.goal.steps)
+        challenges = self.plan.for_steps(history.goal.steps).challenge_steps(history.goal.steps)
         parents = {
             (fork.start, fork.parent) for fork in history.forks if fork.parent is not None and fork.start in challenges
         }

@@ -5,7 +5,7 @@ because every step of every fork counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from math import ceil, floor, isfinite
 
@@ -55,6 +55,29 @@ class ForkPlan:
         shares = [0.0, *(rung.share for rung in self.rungs), 1.0]
         if not _is_increasing(shares):
             raise InputError(f"rungs must increase inside (0, 1), got {shares[1:-1]}: sort them")
+
+    def for_steps(self, steps: int) -> "ForkPlan":
+        """The plan for a run of so many steps.
+
+        In short runs, rungs that only correct rates are left out if they have no step of their own.
+        """
+        points = self._rounded_points(steps)
+        may_go = [self._is_correction(i) for i in range(len(self.rungs))]
+        kept, last = list[Rung](), 0
+        for i, rung in enumerate(self.rungs):
+            later = next(
+                (point for point, is_free in zip(points[i + 2 : -1], may_go[i + 1 :], strict=True) if not is_free),
+                steps,
+            )
+            if may_go[i] and not last < points[i + 1] < later:
+                continue
+            kept.append(rung)
+            last = points[i + 1]
+        return replace(self, rungs=tuple(kept))
+
+    def _is_correction(self, i: int) -> bool:
+        """Whether rates are corrected at a rung, and nothing else happens there."""
+        return self.protect_leader and not self.rungs[i].clones and self.rungs[i].forks == self._fork_counts[i]
 
     def change_points(self, steps: int) -> list[int]:
         """Steps at which intervals begin and end, rounded to the side that costs less."""
@@ -161,7 +184,7 @@ def _challenger_starts(cost: float) -> list[float]:
     starts, earliest = list[float](), HORIZON.challenge_shares[0]
     while cost >= HORIZON.min_challenge - ROUNDING:
         start = max(earliest, 1.0 - cost)
-        if starts and start < starts[-1] + ROUNDING:
+        if starts and start < starts[-1] + HORIZON.min_challenge:  # both at once
             starts[-1] = start
         starts.append(start)
         cost, earliest = cost - (1.0 - start), HORIZON.challenge_shares[1]

@@ -28,7 +28,7 @@ SHORT: dict[str, Strategy] = {
 @pytest.mark.parametrize("name", list(PEERS))
 def test_it_beats_the_worst_fixed_rate_and_keeps_its_cost(name: str) -> None:
     events: list[Event] = []
-    strategy, settings = PEERS[name], {"steps": 620, "lr": (1e-3, 1.5)}
+    strategy, settings = PEERS[name], {"steps": 620, "lr": (1e-3, 1.0)}
     result = tune(
         lambda: QuadraticTraining(Quadratic(), every=2), strategy=strategy, on_event=events.append, **settings
     )

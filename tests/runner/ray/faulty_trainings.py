@@ -33,6 +33,8 @@ def network() -> TorchTraining:
 class HangingNetwork:
     """Writes down every interval. On the doomed node it hangs inside one as soon as `folder`/hang is there."""
 
+    evaluates = True
+
     def __init__(self, folder: Path, doomed: str) -> None:
         self.training, self.folder, self.doomed = network(), folder, doomed
 
@@ -130,9 +132,9 @@ def count_locked(folder: Path) -> int:
 class Vanishing(Worker):
     """A worker that dies once between its report and its state: when the study has seen the interval's last step."""
 
-    def run(self, interval: Interval | None, target: Path, packed, task: int = 0) -> Iterator:
+    def run(self, interval: Interval | None, target: Path, packed, task: int = 0, rule=None) -> Iterator:
         folder = target.parent.parent
-        for message in super().run(interval, target, packed, task):
+        for message in super().run(interval, target, packed, task, rule):
             yield message
             if isinstance(message, Report) and target.name.endswith("-10.pt") and not (folder / "vanished").exists():
                 (folder / "vanished").touch()

@@ -80,7 +80,8 @@ class Worker:
         else:
             report = yield from self._train(interval)
         yield pack_exception(report)
-        yield from self._saved
+        for packed_state in self._saved:  # noqa: UP028 - Ray sends values in, which a list does not take
+            yield packed_state
         self._packed, self._saved = None, []
 
     def _train(self, interval: Interval) -> Generator[list[int], None, Report]:
