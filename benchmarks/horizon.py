@@ -118,6 +118,7 @@ def tuned(
             seed=seed,
             on_event=on_event,
             keep=keep,
+            quiet=True,
         )
 
 

@@ -88,7 +88,7 @@ def run_study(folder: Path, board: PhaseBoard) -> None:
         board.begin(ELSE)
 
     Journal.append = append_with_phase
-    tune(training, study=folder, runner=partial(Local, save=save), **STUDY)
+    tune(training, study=folder, runner=partial(Local, save=save), quiet=True, **STUDY)
 
 
 def run(folder: Path, moment: Moment | None = None) -> str | None:

@@ -99,7 +99,7 @@ def work(left_out: str, seed: int, methods: list[str], rows_path: Path) -> str:
         run_class = QuadraticTraining if method in COLD else ObservedFromStart
         make = partial(run_class, new, 1_000_000 + seed, every=EVERY)
         with TemporaryDirectory() as folder:
-            tuned = tune(make, steps=STEPS, lr=BOUNDS, seed=seed, study=folder, **settings)
+            tuned = tune(make, steps=STEPS, lr=BOUNDS, seed=seed, study=folder, quiet=True, **settings)
         assert tuned.schedule is not None
         assert tuned.fork is not None
         row = {

@@ -115,7 +115,9 @@ def tuned(folder: Path) -> None:
     make()  # what is loaded once is loaded before the clock starts
     shutil.rmtree(folder, ignore_errors=True)
     began = time.perf_counter()
-    tuned_study = tune(make, steps=EPOCHS * epoch, lr=(3e-3, 3.0), cost=2.3, study=folder, seed=0, runner="streams")
+    tuned_study = tune(
+        make, steps=EPOCHS * epoch, lr=(3e-3, 3.0), cost=2.3, study=folder, seed=0, runner="streams", quiet=True
+    )
     wall = time.perf_counter() - began
     seconds, decisions = tuned_study.seconds, tuned_study.history.round
     measured = sum(seconds.values())

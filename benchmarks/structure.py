@@ -25,6 +25,7 @@ that commit and what it needs.
 import argparse
 import ast
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -182,6 +183,7 @@ def print_trace() -> None:
     import paceline
 
     tracer = Tracer()
+    logging.getLogger("paceline").setLevel(logging.WARNING)
     sys.setprofile(tracer.on_call)
     paceline.tune(training, steps=400, lr=(1e-4, 1.0), seed=3, on_event=tracer.on_event)
     sys.setprofile(None)

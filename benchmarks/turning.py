@@ -44,6 +44,7 @@ def run(key: Key) -> dict[str, Any]:
             seed=seed,
             early_stop=ending == EARLY,
             on_event=count,
+            quiet=True,
         )
     model = problem.make(seed).model
     model.load_state_dict(found.weights())

@@ -50,6 +50,7 @@ def run(unit: Unit, runs: Path, results: CifarResults, data: Data | None = None,
         runner="streams" if device == "cuda" else "local",
         on_event=partial(_measure_end, folder, steps, data, unit.depth),
         keep="last",  # the experiment compares the ends of runs
+        quiet=True,
     )
     row = {
         **unit._asdict(),

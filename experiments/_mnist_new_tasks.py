@@ -30,9 +30,9 @@ def run_new_task(family: FamilyStudy, method: str) -> dict[str, Any]:
     began = time.perf_counter()
     make_new = factory(family.without, family.seed, average=method == "cold")
     if method == "cold":
-        result = tune(make_new, steps=STEPS, lr=BOUNDS[family.bounds], cost=1.0, seed=family.seed)
+        result = tune(make_new, steps=STEPS, lr=BOUNDS[family.bounds], cost=1.0, seed=family.seed, quiet=True)
     else:
-        result = warm_start(family.folder, make_new, seed=family.seed, **WARM_STARTS[method])
+        result = warm_start(family.folder, make_new, seed=family.seed, quiet=True, **WARM_STARTS[method])
     steps, values = result.history.fork(result.fork).raw.path()
     return {
         "bounds": family.bounds,

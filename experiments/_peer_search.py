@@ -33,6 +33,7 @@ def horizon(problem: Problem, seed: int, cost: float, on_event: Callable[[Any], 
         cost=cost,
         seed=seed,
         on_event=on_event,
+        quiet=True,
     )
 
 

@@ -95,6 +95,7 @@ def study(setting: Setting, protocol: str, method: str, seed: int, device: torch
         seed=seed,
         early_stop=not method.endswith(NOT_EARLY) and method.startswith("tune"),
         on_event=count,
+        quiet=True,
     )
     value = judged(found.weights(), HeldOut(judged_on, setting, device), setting, device)
     row = {"chosen": found.value, "step": found.step, "of": found.value_of, "last": found.last, "value": value}

@@ -57,7 +57,7 @@ MAY_IMPORT = {
 }
 # inside a function, or for types only: `study.plot` and `schedule.plot` draw, reading a study or calling a schedule
 # does not; settings are read by a command line that is asked for help
-WHEN_CALLED = {"study": {"views"}, "traces": {"views"}, "settings": {"shapes", "traces", "model"}}
+WHEN_CALLED = {"study": {"views"}, "traces": {"views"}, "tuner": {"views"}, "settings": {"shapes", "traces", "model"}}
 NUMPY_ONLY = {"settings", "traces", "study"}
 NO_TORCH = {"views", "cli", "factory"}
 HEAVY = {"torch", "scipy", "gpytorch", "sklearn", "matplotlib", "rich"}

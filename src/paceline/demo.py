@@ -102,6 +102,7 @@ def _run_study(console: Console, name: str, strategy: Strategy, steps: int, seed
             seed=seed,
             on_event=display.on_event,
             on_step=display.on_step,
+            quiet=True,
             keep="last",  # as the fixed schedules are judged, by where they end
         )
     seconds = time.perf_counter() - start

@@ -55,14 +55,9 @@ def expected(study: Study) -> dict[tuple[int, str], dict[int, float]]:
     return found
 
 
-def test_lines_say_every_decision_and_failure(study: Study) -> None:
-    said = list[str]()
-    hook = events.lines(said.append)
-    again(study, hook)
-    assert len(said) == sum(len(decision.reasons) for decision in study.decisions)
-    assert said[0].startswith("step 0: ")
-    hook(Report(3, 0, 1_250, (), {}, Failure("out of memory")))
-    assert said[-1] == "step 1,250: fork 3 failed: out of memory"
+def test_a_failure_is_a_line_of_text() -> None:
+    (record,) = events.EventFormatter().records(Report(3, 0, 1_250, (), {}, Failure("out of memory")))
+    assert (record.step, record.fork, record.text) == (1_250, None, "fork 3 failed: out of memory")
 
 
 def test_tensorboard_reads_what_was_written(study: Study) -> None:

@@ -12,7 +12,6 @@ from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Dynamic, FinalForecast, FixedFactor, ForkPlan, History, ModelQuantile, Rung
 from paceline.strategy.guards import MaxChange
 from paceline.study import Decided, Dropped
-from paceline.traces import Objective
 from tests.strategy.example_forks import distance, tune_by_hand
 
 PROBLEM = Quadratic(noise=0.5, dims=30)
@@ -68,7 +67,7 @@ def test_a_leader_whose_clone_goes_on_is_not_behind() -> None:
 
 def test_forks_with_equal_values_are_kept_around_the_middle_of_the_bounds() -> None:
     """As accuracies are before anything is learnt: neither the lowest rates nor the highest show anything."""
-    tuner = Tuner(lr=(1e-4, 1.0), steps=400, cost=2.3, mode=Objective("max", "identity"))
+    tuner = Tuner(lr=(1e-4, 1.0), steps=400, cost=2.3, mode="max")
     for interval in tuner.ask() or []:
         tuner.tell(interval, [interval.stop], {"raw": [0.1], "averaged": [0.1]})
     assert sorted(interval.fork for interval in tuner.ask() or []) == [1, 2, 3, 4, 5]

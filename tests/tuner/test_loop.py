@@ -8,7 +8,9 @@ import pytest
 from paceline.errors import InputError, JournalError
 from paceline.strategy import Dynamic
 from paceline.study import Failure, Interval, describe_failure
+from paceline.traces import Objective
 from paceline.tuner import Tuner
+from paceline.tuner.loop import objective_of
 from tests.tuner.loop_checks import check_advice, check_end, check_interruptions, check_order
 from tests.tuner.toy_study import STRATEGIES, drive, loss, make
 
@@ -190,8 +192,14 @@ def test_an_interval_that_ends_at_an_absurd_value_has_failed(mode: str) -> None:
     tuner.tell(high, [50, 100], [sign * 2.0, sign * 4e4])
     tuner.tell(low, [50, 100], [sign * 2.0, sign * 1.5])
     failure = tuner.history.fork(high.fork).failure
+    assert failure is not None
     assert failure == Failure("diverged", f"{sign * 4e4:.4g} after {sign * 2} at first", step=100)
     assert describe_failure(failure).startswith("it has diverged by step 100: ")
     (trace,) = (fork.trace for fork in tuner.history.forks if fork.id == high.fork)
     assert trace is not None
     assert (trace.failed, trace.last_step) == (True, 100)
+
+
+def test_an_objective_is_refused_as_a_mode() -> None:
+    with pytest.raises(InputError, match="pass mode='max'"):
+        objective_of(Objective("max", "log"))

@@ -114,7 +114,7 @@ def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str,
 
     try:
         with progress_display(console, read_journal(folder / "journal.jsonl")) as view:
-            tune_tasks(factories, study=folder, on_event=view.on_event, on_step=view.on_step, **asked)
+            tune_tasks(factories, study=folder, on_event=view.on_event, on_step=view.on_step, quiet=True, **asked)
     except OtherSettingsError as error:
         raise _with_command(error, folder) from error
     except KeyboardInterrupt:

@@ -122,6 +122,7 @@ def _run(
                 runner=runner,
                 on_event=view.on_event,
                 on_step=view.on_step,
+                quiet=True,
             ).seconds
     except OtherSettingsError as error:
         raise _with_settings(error, folder) from error

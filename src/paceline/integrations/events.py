@@ -146,24 +146,6 @@ def each(*hooks: OnEvent) -> OnEvent:
     return call
 
 
-def lines(write: Callable[[str], None] = print) -> OnEvent:
-    """Print decisions and failures as they come, for scripts and notebooks.
-
-    Args:
-        write: called with each line.
-    """
-    formatter = EventFormatter()
-
-    def write_lines(event: Event) -> None:
-        records = formatter.records(event)
-        if isinstance(event, Decided | Report):
-            for record in records:
-                if record.text:
-                    write(_line(record))
-
-    return write_lines
-
-
 def _line(record: LogRecord) -> str:
     """The text of a record, with its step."""
     return f"step {record.step:,}: {record.text}"

@@ -11,8 +11,9 @@ from paceline.errors import InputError, TrainingError
 from paceline.runner import Factories, Runner, is_mistake, make_runner, without_variables
 from paceline.strategy import Keep, Strategy
 from paceline.study import Checkpoints, Event, Failure, Interval, Report, describe_failure, read_settings
-from paceline.traces import LearningRateRange, Objective
+from paceline.traces import LearningRateRange, Mode
 from paceline.training import Training, load_checkpoint
+from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
 
@@ -24,7 +25,7 @@ def tune(
     lr: "tuple[float, float] | LearningRateRange",
     cost: float = 2.3,
     strategy: Strategy | None = None,
-    mode: "str | Objective" = "min",
+    mode: Mode = "min",
     study: "str | Path | None" = None,
     seed: int = 0,
     runner: "str | Callable[[Factories], Runner]" = "local",
@@ -32,6 +33,7 @@ def tune(
     on_step: "Callable[[int, int], None] | None" = None,
     keep: "Keep | None" = None,
     early_stop: bool = True,
+    quiet: bool = False,
 ) -> Result:
     """Tune the learning rate of one training run.
 
@@ -41,7 +43,7 @@ def tune(
         lr: lower and upper bound of the rate.
         cost: total steps of all forks, in units of one run.
         strategy: another strategy, in place of `horizon` at this cost.
-        mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
+        mode: "min" for a loss, "max" otherwise.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
         runner: "local" runs forks in turn in this process, "streams" side by side on one GPU, "ray" on a cluster; or
@@ -52,9 +54,12 @@ def tune(
             the training evaluates (`evaluate=`), else "last".
         early_stop: whether to end when nothing that is left can be expected to beat the best moment. It has no effect
             with keep="last".
+        quiet: whether to say nothing. Otherwise the logger `paceline` has a line at the start and one for each
+            decision, and a terminal or a notebook shows a bar.
     """
     with ExitStack() as stack:
         folder = folder_of(stack, study)
+        hooks = stack.enter_context(hooks_of(study, on_event, on_step, quiet=quiet))
 
         def make(started: Runner) -> Tuner:
             return Tuner(
@@ -65,12 +70,12 @@ def tune(
                 mode=mode,
                 study=folder,
                 seed=seed,
-                on_event=on_event,
+                on_event=hooks.on_event,
                 keep=keep or what_to_keep(folder, started),
                 early_stop=early_stop,
             )
 
-        tuner, started = run_study(stack, training, runner, folder, make, on_step, seed)
+        tuner, started = run_study(stack, training, runner, folder, make, hooks.on_step, seed)
         return keep_winner(tuner, started, folder, study)
 
 

@@ -43,7 +43,7 @@ from paceline.study import (
     save_known_runs,
     write_settings,
 )
-from paceline.traces import LearningRateRange, Objective, Trace
+from paceline.traces import LearningRateRange, Mode, Objective, Trace
 from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
 from paceline.tuner.reports import Columns, Values, check_kept, checked, unsound_value
 from paceline.tuner.result import Result, remark
@@ -57,7 +57,7 @@ class Tuner:
         steps: length of one run.
         cost: how many runs' worth of steps may be spent in all (`horizon`).
         strategy: another strategy, in place of `horizon` at this cost.
-        mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
+        mode: "min" for a loss, "max" otherwise.
         study: folder to keep the study in; an existing one is continued.
         seed: of everything random.
         on_event: called with every new event.
@@ -84,7 +84,7 @@ class Tuner:
         steps: int,
         cost: float = 2.3,
         strategy: Strategy | None = None,
-        mode: "str | Objective" = "min",
+        mode: Mode = "min",
         study: "str | Path | None" = None,
         seed: int = 0,
         on_event: "Callable[[Event], None] | None" = None,
@@ -108,8 +108,7 @@ class Tuner:
                 "pass tasks=[...] with MultiTask(), and no tasks with others"
             )
         self.strategy = strategy
-        wanted = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
-        objective, stops_early = self.strategy.objective(wanted), early_stop and keep == "best"
+        objective, stops_early = self.strategy.objective(objective_of(mode)), early_stop and keep == "best"
         self.goal = Goal(LearningRateRange.of(lr), steps, objective, seed, tuple(tasks), keep, stops_early)
         if tasks and keep == "best":
             raise InputError('a family of tasks keeps the ends of its runs, got keep="best": leave keep out')
@@ -355,3 +354,13 @@ class Tuner:
             "strategy": self.strategy.to_json(),
             **({"keep": goal.keep, "early_stop": goal.early_stop} if goal.keep != "last" else {}),
         }
+
+
+def objective_of(mode: Mode | Objective) -> Objective:
+    """The objective for a mode. The weights and the scale that values are judged by are the strategy's."""
+    if isinstance(mode, Objective):
+        raise InputError(
+            f'mode must be "min" or "max", got {mode}: pass mode={mode.mode!r}. Which weights are judged, and on which '
+            'scale, is set by the strategy: strategy=replace(Dynamic.horizon(), weights="raw")'
+        )
+    return Objective(mode)

@@ -11,11 +11,12 @@ from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, show_settings, with_changes
 from paceline.strategy import MultiTask
 from paceline.study import Checkpoints, Event, Study, load_known_runs, read_settings
-from paceline.traces import LearningRateRange, Objective
+from paceline.traces import LearningRateRange, Mode, Objective
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, no_winner, run_study
 from paceline.tuner.families import KnownRuns, known_sources, read_known_runs
-from paceline.tuner.loop import Tuner
+from paceline.tuner.hooks import hooks_of
+from paceline.tuner.loop import Tuner, objective_of
 
 
 def tune_tasks(
@@ -24,12 +25,13 @@ def tune_tasks(
     steps: int,
     lr: "tuple[float, float] | LearningRateRange",
     known: "KnownRuns | None" = None,
-    mode: "str | Objective" = "min",
+    mode: Mode = "min",
     study: "str | Path | None" = None,
     seed: int = 0,
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    quiet: bool = False,
     settings: FamilySettings | None = None,
     **changes: Any,
 ) -> Study:
@@ -41,12 +43,13 @@ def tune_tasks(
         lr: lower and upper bound of the rate; of its peak if there is a base.
         known: runs made before, which inform and cost nothing: a study's folder or a list of `Trace` by the name of its
             task; a family study brings its own names. Tasks that are only known are not run.
-        mode: "min" for a loss, "max" otherwise; or a whole `Objective`.
+        mode: "min" for a loss, "max" otherwise.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
         on_event: called with every new event.
         on_step: called with (run, step) as runs go.
+        quiet: whether to say nothing, as in `tune`.
         settings: all other settings as one object; the defaults of `FamilySettings` without it.
         changes: single settings by their names, such as `intervals=3, budget=10`.
 
@@ -57,9 +60,10 @@ def tune_tasks(
     family_settings = with_changes(settings or FamilySettings(), changes, tune_tasks)
     if not isinstance(tasks, Mapping) or not tasks:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"tasks must be a dict of name and factory, got {tasks!r}: pass {{'a': make_a, 'b': make_b}}")
-    objective = mode if isinstance(mode, Objective) else Objective(mode)  # pyright: ignore[reportArgumentType]
+    objective = objective_of(mode)
     with ExitStack() as stack:
         folder = folder_of(stack, study)
+        hooks = stack.enter_context(hooks_of(study, on_event, on_step, quiet=quiet))
         strategy = with_known_runs(MultiTask(family_settings), known or {}, folder, objective)
 
         def make(_: Runner) -> Tuner:
@@ -67,14 +71,14 @@ def tune_tasks(
                 lr=lr,
                 steps=steps,
                 strategy=strategy,
-                mode=objective,
+                mode=mode,
                 study=folder,
                 seed=seed,
-                on_event=on_event,
+                on_event=hooks.on_event,
                 tasks=tuple(tasks),
             )
 
-        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, on_step, seed)
+        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, hooks.on_step, seed)
         result = Study.open(folder)
         if not result.answers:
             raise no_winner(tuner.result, study)

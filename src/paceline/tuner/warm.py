@@ -15,6 +15,7 @@ from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, keep_winner, run_study, what_to_keep
 from paceline.tuner.families import load_family
+from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
 
@@ -30,6 +31,7 @@ def warm_start(
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    quiet: bool = False,
     keep: "Keep | None" = None,
     early_stop: bool = True,
     settings: NewTaskSettings | None = None,
@@ -47,6 +49,7 @@ def warm_start(
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
         on_event: called with every new event.
         on_step: called with (fork, step) as forks go.
+        quiet: whether to say nothing, as in `tune`.
         keep: "best" returns the weights of the best moment of the run, "last" those of its end; as in `tune`.
         early_stop: whether to end when nothing that is left can be expected to beat the best moment.
         settings: all other settings as one object; the defaults of `NewTaskSettings` without it.
@@ -55,6 +58,7 @@ def warm_start(
     new_task_settings = with_changes(settings or NewTaskSettings(), changes, warm_start)
     with ExitStack() as stack:
         folder = folder_of(stack, study)
+        hooks = stack.enter_context(hooks_of(study, on_event, on_step, quiet=quiet))
         source, runs = _load_copied_family(folder) if (folder / "study.json").exists() else load_family(family)
         strategy = NewTask.of(source, runs, name, new_task_settings)
 
@@ -63,15 +67,15 @@ def warm_start(
                 lr=strategy.space.lr_range,
                 steps=strategy.space.steps if steps is None else steps,
                 strategy=strategy,
-                mode=strategy.model.encoder.segmenter.objective,
+                mode=strategy.model.encoder.segmenter.objective.mode,
                 study=folder,
                 seed=seed,
-                on_event=on_event,
+                on_event=hooks.on_event,
                 keep=keep or what_to_keep(folder, started),
                 early_stop=early_stop,
             )
 
-        tuner, open_runner = run_study(stack, make_new, runner, folder, make, on_step, seed)
+        tuner, open_runner = run_study(stack, make_new, runner, folder, make, hooks.on_step, seed)
         return keep_winner(tuner, open_runner, folder, study)
 
 

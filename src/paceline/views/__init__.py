@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from paceline.views.json_output import finite_values as finite_values
     from paceline.views.json_output import study_json as study_json
     from paceline.views.live import progress_display as progress_display
+    from paceline.views.messages import study_messages as study_messages
     from paceline.views.plan import EndForecast as EndForecast
     from paceline.views.plan import ForecastCurve as ForecastCurve
     from paceline.views.plan import PlanView as PlanView
@@ -64,6 +65,7 @@ _MODULES = {
     "format_schedule": "format",
     "html_report": "report",
     "make_console": "text",
+    "study_messages": "messages",
     "plan_figure": "figures",
     "plan_json": "plan",
     "progress_display": "live",
