@@ -1,8 +1,9 @@
 """A study killed at random moments continues as if nothing had happened.
 
-SIGKILL at 25 random moments of a study of a small network: a third each while it trains, while it writes a checkpoint
-and while it writes its journal. Each study is continued until it is finished; some are killed several times. Its
-journal must then equal that of the undisturbed study in all but seconds, and its final weights bit for bit.
+SIGKILL at 25 random moments of a study of a small network that overfits, so that its best weights are kept on the way:
+a third each while it trains, while it writes a checkpoint and while it writes its journal. Each study is continued
+until it is finished; some are killed several times. Its journal must then equal that of the undisturbed study in all
+but seconds, and the weights that it returns bit for bit.
 
 The study runs in a forked process. It keeps its phase in shared memory, which outlives it, and signals on a pipe when
 it begins the phase it is to be killed in for the n-th time. The parent kills it a random moment later.
@@ -19,20 +20,22 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from struct import Struct
 
 import torch
 
+from benchmarks._overfitting import PROBLEMS
 from benchmarks._report import machine, print_results, result, table
 from paceline import Schedule, TorchTraining, tune
-from paceline.problems import digits_training
 from paceline.runner import Local
-from paceline.study import Event, Journal, Study
+from paceline.study import Checkpoints, Event, Journal
 from paceline.training import load_checkpoint, save_checkpoint
 
 PHASES, ELSE = ("training", "checkpoint", "journal"), "else"  # else: deciding, loading, cleaning up
-COUNTS = {"training": 90, "checkpoint": 27, "journal": 34}  # how often each happens, about
+PHASE_AND_COUNTS = Struct("5i")  # in the memory that a study shares: its phase, and how often each phase has begun
 DURATIONS = {"training": 0.001, "checkpoint": 0.003, "journal": 0.0003}  # seconds, about
-STUDY = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3, "seed": 0}
+PROBLEM = PROBLEMS["noisy digits"]
+STUDY = {"steps": PROBLEM.steps, "lr": (PROBLEM.middle / 100, PROBLEM.middle * 100), "cost": 2.3, "seed": 0}
 
 
 @dataclass
@@ -48,15 +51,15 @@ class PhaseBoard:
     """The phase of a study, in memory that its parent process can read."""
 
     def __init__(self, memory: mmap.mmap, pipe: int, moment: Moment | None) -> None:
-        self.memory, self.pipe, self.moment, self.count = memory, pipe, moment, 0
+        self.memory, self.pipe, self.moment = memory, pipe, moment
+        self.counts = dict.fromkeys((*PHASES, ELSE), 0)
 
     def begin(self, phase: str) -> None:
         """Record that a phase begins, and signal the phase that the parent waits for."""
-        self.memory[0] = (*PHASES, ELSE).index(phase)
-        if self.moment is not None and phase == self.moment.phase:
-            self.count += 1
-            if self.count == self.moment.count:
-                os.write(self.pipe, b"!")
+        self.counts[phase] += 1
+        PHASE_AND_COUNTS.pack_into(self.memory, 0, list(self.counts).index(phase), *self.counts.values())
+        if self.moment is not None and (phase, self.counts[phase]) == (self.moment.phase, self.moment.count):
+            os.write(self.pipe, b"!")
 
 
 def run_study(folder: Path, board: PhaseBoard) -> None:
@@ -71,7 +74,7 @@ def run_study(folder: Path, board: PhaseBoard) -> None:
             board.begin(ELSE)
 
     def training() -> TorchTraining:
-        training_of_fork = digits_training(every=2)
+        training_of_fork = PROBLEM.make(0)
         training_of_fork.__class__ = Training
         return training_of_fork
 
@@ -91,9 +94,13 @@ def run_study(folder: Path, board: PhaseBoard) -> None:
     tune(training, study=folder, runner=partial(Local, save=save), quiet=True, **STUDY)
 
 
-def run(folder: Path, moment: Moment | None = None) -> str | None:
-    """Run the study in its own process and kill it at a moment. Return its phase then; None if it had ended."""
-    memory = mmap.mmap(-1, 1)
+def run(folder: Path, moment: Moment | None = None) -> tuple[str | None, dict[str, int]]:
+    """Run the study in its own process and kill it at a moment.
+
+    Returns:
+        Its phase then, None if it had ended; and how often each phase had begun.
+    """
+    memory = mmap.mmap(-1, PHASE_AND_COUNTS.size)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -109,11 +116,13 @@ def run(folder: Path, moment: Moment | None = None) -> str | None:
         os.kill(child, signal.SIGKILL)
     os.close(read)
     status = os.waitpid(child, 0)[1]
+    phase, *numbers = PHASE_AND_COUNTS.unpack_from(memory, 0)
+    counts = dict(zip((*PHASES, ELSE), numbers, strict=True))
     if os.WIFSIGNALED(status):
-        return (*PHASES, ELSE)[memory[0]]
+        return list(counts)[phase], counts
     if os.WEXITSTATUS(status):
         raise RuntimeError(f"the study in {folder} broke: see above")
-    return None
+    return None, counts
 
 
 def journal(folder: Path) -> list[dict]:
@@ -123,19 +132,25 @@ def journal(folder: Path) -> list[dict]:
 
 
 def final_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The state dict of the fork that won."""
-    study = Study.open(folder)
-    assert study.finished is not None
-    assert study.finished.fork is not None
-    return load_checkpoint(study.checkpoint(study.finished.fork, study.finished.step))["model"]
+    """The state dict of the best moment: a finished study keeps no other state."""
+    (path,) = Checkpoints.of_study(folder).folder.glob("*.pt")
+    return load_checkpoint(path)["model"]
 
 
-def kill_some(folder: Path, rng: random.Random, done: dict[str, int], most: int) -> list[str]:
-    """Kill a study up to three times, each time in the phase that was hit least; then let it finish."""
+def kill_some(folder: Path, rng: random.Random, done: dict[str, int], counts: dict[str, int], most: int) -> list[str]:
+    """Kill a study up to three times, each time in the phase that was hit least; then let it finish.
+
+    Args:
+        folder: the study's.
+        rng: draws the moments.
+        done: how many were killed in each phase.
+        counts: how often each phase begins in a whole study.
+        most: the most kills.
+    """
     hits, times = list[str](), min(rng.randint(1, 3), most)
     for _ in range(times):
         phase = min(PHASES, key=lambda name: done[name])
-        hit = run(folder, Moment(phase, rng.randint(1, COUNTS[phase] // times), rng.uniform(0, DURATIONS[phase])))
+        hit, _ = run(folder, Moment(phase, rng.randint(1, counts[phase] // times), rng.uniform(0, DURATIONS[phase])))
         if hit is None:
             break  # it ended before the phase came
         lines = len((folder / "journal.jsonl").read_bytes().splitlines())
@@ -156,11 +171,11 @@ def main() -> None:
     same = equal = 0
     with tempfile.TemporaryDirectory() as temporary:
         whole = Path(temporary) / "whole"
-        run(whole)
+        _, counts = run(whole)
         expected, weights = journal(whole), final_weights(whole)
         while sum(done.values()) < options.kills:
             folder = Path(tempfile.mkdtemp(dir=temporary))
-            hits = kill_some(folder, rng, done, options.kills - sum(done.values()))
+            hits = kill_some(folder, rng, done, counts, options.kills - sum(done.values()))
             decisions, weights_after = journal(folder) == expected, final_weights(folder)
             bits = all(bool((weights_after[name] == weights[name]).all()) for name in weights)
             same, equal = same + decisions * len(hits), equal + bits * len(hits)
