@@ -125,10 +125,6 @@ def test_ctrl_c_says_how_to_continue_and_continuing_ends_the_same(folder: Path) 
             ":NOT_CALLABLE is a int, not a function",
         ),
         ("tests.cli.test_tune_command:seven", "factory must return a Training .* got int"),
-        (
-            "tests.cli.test_tune_command:zero",
-            "the training factory raised ZeroDivisionError: division by zero at .*test_tune_command.py, line",
-        ),
         ("tests.cli.test_tune_command:diverging", "every fork failed: lower the upper bound"),
         ("broken:make", r"importing 'broken' failed at .*broken.py, line 2: NameError: name 'nothing'"),
         ("needs:make", r"importing 'needs' failed at .*needs.py, line 1: No module named 'missing_package'"),
@@ -138,6 +134,15 @@ def test_a_factory_that_cannot_be_used(factory: str, message: str, folder: Path)
     (folder / "broken.py").write_text("import os\nnothing\n")
     (folder / "needs.py").write_text("import missing_package\n")
     refused(call("tune", factory, *SMALL), message)
+
+
+def test_a_factory_that_raises_shows_its_own_lines() -> None:
+    done = call("tune", "tests.cli.test_tune_command:zero", *SMALL)
+    assert done.exit_code == 2
+    first, place, *_, error, note = done.stderr.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert re.search(r"test_tune_command.py., line \d+, in zero", place)
+    assert (error, note) == ("ZeroDivisionError: division by zero", "paceline: the training factory raised this")
 
 
 @pytest.mark.parametrize(

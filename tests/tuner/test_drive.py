@@ -11,6 +11,8 @@ import torch
 from paceline.errors import InputError, TrainingError
 from paceline.problems import digits_training
 from paceline.runner import Local
+from paceline.shapes import Constant
+from paceline.strategy import FixedSchedules
 from paceline.study import Decided, Report, Study, read_journal
 from paceline.training import TorchTraining
 from paceline.tuner import tune
@@ -141,8 +143,6 @@ def test_a_fork_that_breaks_is_data(what: str) -> None:
         (lambda: Broken("nan"), "lower the upper bound of the rate"),
         (lambda: Broken("nan at first"), "before any update, is not finite: check what the training reports"),
         (lambda: 17, "must return a Training.*got int"),
-        (lambda x: x, "missing 1 required positional argument: 'x'; it is called without arguments"),
-        (lambda: 1 / 0, "factory raised ZeroDivisionError"),
     ],
 )
 def test_trainings_that_cannot_work_say_why(make_training, message: str) -> None:
@@ -212,6 +212,31 @@ def test_a_mistake_comes_back_from_the_first_fork_and_the_same_call_goes_on(wher
     result, whole = tune(mistake.training, study=tmp_path, **settings), tune(mistake.training, **settings)
     assert (result.value, result.fork) == (whole.value, whole.fork)
     assert not any(fork.failure for fork in result.history.forks)
+
+
+@pytest.mark.parametrize(
+    ("make_training", "kind", "message", "note"),
+    [
+        (lambda: {"image": 1.0}["label"], KeyError, "label", "the training factory raised this"),
+        (lambda x: x, TypeError, "missing 1 required positional argument: 'x'", "it is called without arguments"),
+        (lambda: digits_training(every=0), InputError, "every must be 1 or more", "the training factory raised this"),
+    ],
+)
+def test_an_exception_of_the_factory_comes_back_as_it_was_raised(make_training, kind: type, message: str, note) -> None:
+    with pytest.raises(kind, match=message) as raised:
+        tune(make_training, steps=100, lr=(1e-4, 1e-1))
+    assert type(raised.value) is kind
+    assert note in raised.value.__notes__[0]
+    frames = [frame.name for frame in raised.traceback]
+    assert ("<lambda>" in frames) == (kind is not TypeError)  # one that cannot be called has no frame
+
+
+def test_the_lowest_rate_is_tried_first_until_a_fork_has_worked() -> None:
+    mistake = Mistake("loss")
+    highest_first = FixedSchedules((Constant(),), runs=3, peaks=(1e-1, 1e-2, 1e-3))
+    with pytest.raises(KeyError, match="label"):
+        tune(mistake.training, steps=80, lr=(1e-4, 1e-1), strategy=highest_first)
+    assert mistake.tried == 1
 
 
 class HighFirst(Local):

@@ -85,8 +85,11 @@ def test_where_every_run_fails_it_says_so_and_ends(tmp_path: Path) -> None:
 
 
 def test_a_factory_that_raises_is_named() -> None:
-    with pytest.raises(TrainingError, match=r"task '(x|y)': the training factory raised ZeroDivisionError"):
+    with pytest.raises(ZeroDivisionError) as raised:
         tune_quickly(tasks={"a": TASKS["calm"], "x": lambda: 1 / 0, "y": lambda: 1 / 0})
+    first, second = raised.value.__notes__
+    assert first == "paceline: the training factory raised this"
+    assert second in ("paceline: this is task 'x'", "paceline: this is task 'y'")
 
 
 def test_a_family_runs_side_by_side(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class Local(Runner):
     def train(self, interval: Interval) -> Generator[int, None, Report]:
         """Train one interval, yielding the step of each observation; the report is returned."""
         observations, best = ObservationBuffer(), BestOfInterval(interval, self.keep_rule(interval))
+        self.turn_to(interval.task)  # an exception of a factory is no failure of a fork
         try:
             self._load(interval)
             failure = yield from self._advance(interval, observations, best)
@@ -134,7 +135,6 @@ class Local(Runner):
 
     def _load(self, interval: Interval) -> None:
         """Put the training into the state that the interval begins from."""
-        self.turn_to(interval.task)
         origin = self.checkpoints.origin(interval)
         if origin != self._loaded:
             with self.stopwatch.on("checkpoint"):
@@ -153,12 +153,13 @@ class Local(Runner):
 
 
 def build(make_training: Callable[[], Training]) -> Training:
-    """The training that a factory makes, or what is wrong with it."""
+    """The training that a factory makes. An exception of the factory is raised as it is, with a note."""
     try:
         training = make_training()
     except Exception as error:
         how = "; it is called without arguments" if isinstance(error, TypeError) else ""
-        raise TrainingError(f"the training factory raised {type(error).__name__}: {error}{how}") from error
+        error.add_note(f"paceline: the training factory raised this{how}")
+        raise
     if not isinstance(training, Training):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TrainingError(
             "the training factory must return a Training (advance, state_dict, load_state_dict), "

@@ -160,11 +160,12 @@ def _reports(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> Generat
 
     At a high rate an exception may have many causes. If it is raised at the lowest rate too, it is a mistake.
     """
-    reports: Iterator[Report] = runner.run(intervals)
     if any(fork.failure is None and fork.trace is not None for fork in tuner.history.forks):
-        yield from reports
+        yield from runner.run(intervals)
         return
     lowest, held = min(intervals, key=lambda interval: interval.multiplier), list[Report]()
+    others = [interval for interval in intervals if interval is not lowest]
+    reports: Iterator[Report] = runner.run([lowest, *others])
     for report in reports:
         if report.fork == lowest.fork:
             if is_mistake(report.failure):
@@ -195,10 +196,14 @@ def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:
     """Write the first state of a task. In a family, an error says which task cannot be built."""
     try:
         runner.prepare(task)
-    except TrainingError as error:
+    except Exception as error:
         if not tuner.goal.tasks:
             raise
-        raise TrainingError(f"task {tuner.goal.tasks[task]!r}: {error}") from error.__cause__
+        name = tuner.goal.tasks[task]
+        if isinstance(error, TrainingError):
+            raise TrainingError(f"task {name!r}: {error}") from error.__cause__
+        error.add_note(f"paceline: this is task {name!r}")
+        raise
 
 
 def _needed(runner: Runner, tuner: Tuner, intervals: list[Interval]) -> set[Path]:

@@ -16,6 +16,7 @@ from paceline.runner.ray.pool import WorkerPool
 from paceline.runner.ray.state_store import StateStore
 from paceline.runner.ray.step_times import StepTimes
 from paceline.runner.stopwatch import Stopwatch
+from paceline.runner.user_errors import failure_of
 from paceline.study import Failure, Interval, Report
 from paceline.traces import Schedule
 from tests.runner.ray.fake_ray import Actor, FakeCluster, FakeRay, NodeAffinity, Reference, Stream
@@ -132,6 +133,30 @@ def test_a_report_comes_when_its_state_is_safe(begin) -> None:
     assert run.steps == [(1, 15), (1, 20)]
     (worker,) = run.pool.idle
     assert worker.loaded == Path("1-20.pt")
+
+
+def test_after_a_mistake_the_queue_waits_for_the_forks_that_run(begin) -> None:
+    run = begin([assignment(fork) for fork in range(1, 5)])
+    run.start_workers("a", "b")
+    mistake = failure_of(KeyError("label"))
+    assert [one.fork for one in run.send(2, report(2, mistake))] == [2]
+    run.look()
+    assert set(run.running()) == {1}
+    run.send(1, report(1), "state")
+    run.look()
+    assert set(run.running()) == {3, 4}
+    run.send(3, report(3, Failure("diverged", step=15)))
+    run.send(4, report(4, mistake))
+    assert not run.running()
+
+
+def test_after_mistakes_of_all_that_run_the_next_fork_tries_alone(begin) -> None:
+    run = begin([assignment(fork) for fork in range(1, 5)])
+    run.start_workers("a", "b")
+    for fork in (1, 2):
+        run.send(fork, report(fork, failure_of(KeyError("label"))))
+    run.look()
+    assert set(run.running()) == {3}
 
 
 def test_the_loop_ends_when_all_reports_have_come(begin, clock: list[float]) -> None:

@@ -1,17 +1,21 @@
 """What an error from a node means."""
 
 import pytest
+from ray import cloudpickle
 from ray.exceptions import NodeDiedError, ObjectLostError, OutOfMemoryError, RayTaskError
 
 from paceline.errors import TrainingError
 from paceline.runner.ray.errors import (
     NODE_TRACEBACK,
     NodeError,
+    PackedError,
     describe_error,
+    error_to_raise,
     failure_of_lost_workers,
     lost_its_input,
     paceline_error,
     pack_exception,
+    packed_errors,
     unpack_exception,
 )
 from paceline.runner.user_errors import failure_of
@@ -116,6 +120,25 @@ def test_an_exception_that_does_not_travel_leaves_its_message(error: Exception) 
     assert failure is not None
     assert isinstance(failure.error, TrainingError if isinstance(error, UnreadableError) else ValueError)
     assert str(error) in str(failure.error)
+
+
+@pytest.mark.parametrize("error", [KeyError("label"), UnreadableError("their fault")], ids=["own", "unreadable"])
+def test_an_exception_of_a_factory_is_raised_here_with_its_traceback_there(error: Exception) -> None:
+    with pytest.raises(PackedError) as sent, packed_errors():
+        raise error
+    raised = error_to_raise(task_error(cloudpickle.loads(cloudpickle.dumps(sent.value))))
+    assert type(raised) is (TrainingError if isinstance(error, UnreadableError) else KeyError)
+    assert str(error) in str(raised)
+    assert "raise error" in str(raised.__cause__)
+
+
+def test_other_errors_from_a_node_are_raised_as_they_are() -> None:
+    own = TrainingError("the training factory must return a Training")
+    with pytest.raises(TrainingError, match="must return a Training"), packed_errors():
+        raise own
+    assert error_to_raise(task_error(own)) is own
+    others = task_error(ValueError("of ray"))
+    assert error_to_raise(others) is others
 
 
 def test_reports_without_an_exception_are_left_alone() -> None:

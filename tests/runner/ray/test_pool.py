@@ -8,6 +8,7 @@ from ray.exceptions import NodeDiedError, RayTaskError
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner.ray import pool as module
+from paceline.runner.ray.errors import PackedError, packed_errors
 from paceline.runner.ray.pool import MAX_FAILED_STARTS, WorkerPool
 from tests.runner.ray.fake_ray import FakeCluster, FakeRay, NodeAffinity, Reference
 
@@ -98,9 +99,12 @@ def test_an_error_of_the_factory_is_raised_as_it_is(fake: FakeRay) -> None:
     pool = WorkerPool(FakeCluster("a", "b"), dict, None)
     pool.request()
     (reference,) = pool.starting
-    reference.resolve(RayTaskError("start", "", TrainingError("the training factory raised ValueError")))
-    with pytest.raises(TrainingError, match="the training factory raised ValueError"):
+    with pytest.raises(PackedError) as sent, packed_errors():
+        raise ValueError("no such data")
+    reference.resolve(RayTaskError("start", "", sent.value))
+    with pytest.raises(ValueError, match="no such data") as raised:
         pool.add_started(reference)
+    assert 'raise ValueError("no such data")' in str(raised.value.__cause__)
 
 
 def test_a_factory_that_cannot_be_pickled_is_refused(fake: FakeRay) -> None:

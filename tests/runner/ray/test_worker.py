@@ -13,6 +13,7 @@ from ray import cloudpickle
 from paceline.errors import TrainingError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner.ray import worker as module
+from paceline.runner.ray.errors import PackedError
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import CheckpointActor, Worker
 from paceline.study import Interval, Report
@@ -136,11 +137,20 @@ def broken() -> None:
 
 
 def test_errors_while_it_starts_say_where() -> None:
-    with pytest.raises(TrainingError, match="the training factory raised ValueError: no such data") as raised:
+    with pytest.raises(PackedError) as raised:
         started(broken)
-    assert raised.value.__notes__[0].startswith(f"at {__file__}, line ")
+    error = raised.value.unpack()
+    assert (type(error), str(error)) == (ValueError, "no such data")
+    assert f'File "{__file__}", line ' in str(error.__cause__)
+    assert 'raise ValueError("no such data")' in str(error.__cause__)
     with pytest.raises(TrainingError, match=r"could not be read on a node .*: install its module there, or let ray"):
         Worker().start(b"no pickle", [], 1, None, get_random_state(), 0)
+
+
+def test_a_factory_of_a_later_task_that_raises_is_no_failure_of_a_fork() -> None:
+    worker = started([quadratic, broken])
+    with pytest.raises(PackedError, match="no such data"):
+        run(worker, None, task=1)
 
 
 def test_the_checkpoint_actor_writes_and_reads_the_same_bytes(tmp_path: Path) -> None:

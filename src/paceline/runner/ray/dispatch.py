@@ -16,6 +16,7 @@ from paceline.errors import TrainingError
 from paceline.runner.ray.assignments import Assignment, Attempt, SecondAttempt
 from paceline.runner.ray.errors import (
     describe_error,
+    error_to_raise,
     failure_of_lost_workers,
     lost_its_input,
     paceline_error,
@@ -25,6 +26,7 @@ from paceline.runner.ray.pool import WorkerHandle, WorkerPool
 from paceline.runner.ray.state_store import StateStore
 from paceline.runner.ray.step_times import StepTimes
 from paceline.runner.stopwatch import Stopwatch
+from paceline.runner.user_errors import is_mistake
 from paceline.study import Report
 
 ray: Any = _ray
@@ -63,6 +65,7 @@ class Dispatcher:
         self._running: dict[Any, Attempt] = {}
         self._saving: dict[Any, tuple[Assignment, Report]] = {}
         self._last_active = time.monotonic()
+        self._latest_is_mistake = False
 
     def reports(self) -> Generator[Report]:
         """Run all assignments; yield each report when its state is safe."""
@@ -85,12 +88,17 @@ class Dispatcher:
             self.pool.stop(attempt.worker)
         self._running.clear()
 
+    @property
+    def _holds_queue(self) -> bool:
+        """Whether the queue waits: those that are running may have the mistake of the latest report too."""
+        return self._latest_is_mistake and bool(self._running)
+
     def _start_attempts(self) -> None:
         """Give intervals to idle workers, first to those that hold their state, and request workers for the rest."""
         loaded = {worker.loaded for worker in self.pool.idle}
         # a fork goes before its clones: all of them begin from the state that one worker holds
         self._queue.sort(key=lambda assignment: (assignment.origin not in loaded, assignment.is_clone))
-        while self._queue and (worker := self.pool.take(self._queue[0].origin)) is not None:
+        while self._queue and not self._holds_queue and (worker := self.pool.take(self._queue[0].origin)) is not None:
             self._start(self._queue.pop(0), worker)
         for _ in range(len(self._queue) - len(self.pool.starting)):
             self.pool.request()
@@ -106,7 +114,7 @@ class Dispatcher:
     def _start_second_attempts(self) -> None:
         """Give slow intervals a second worker, if no interval waits for its first one."""
         now = time.monotonic()
-        for attempt in [] if self._queue else list(self._running.values()):
+        for attempt in [] if self._queue and not self._holds_queue else list(self._running.values()):
             assignment, node = attempt.assignment, attempt.worker.node
             if assignment.interval is None or assignment.second_attempt is SecondAttempt.STARTED:
                 continue
@@ -181,6 +189,7 @@ class Dispatcher:
             return None
         self._stop_attempts(assignment, keep=worker)
         self.pool.idle.append(worker)
+        self._latest_is_mistake = is_mistake(report.failure)
         if assignment.interval is not None and report.failure is None:
             self.step_times.add(time.monotonic() - attempt.started, assignment.steps)
             worker.loaded = assignment.target
@@ -214,7 +223,8 @@ class Dispatcher:
                 self.states.forget(assignment.origin)
             return self._queue_again(assignment, error, crashed=not isinstance(error, ObjectLostError))
         if isinstance(error, RayTaskError):
-            raise paceline_error(error) or error from None
+            raised = error_to_raise(error)
+            raise raised from raised.__cause__
         self.pool.stop(worker)
         # a node that leaves does not count against the fork
         return self._queue_again(assignment, error, crashed=self.pool.cluster.is_alive(worker.node))

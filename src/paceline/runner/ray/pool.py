@@ -21,7 +21,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from paceline.errors import InputError, TrainingError
 from paceline.runner.base import Factories
 from paceline.runner.ray.cluster import Cluster
-from paceline.runner.ray.errors import describe_error, paceline_error
+from paceline.runner.ray.errors import describe_error, error_to_raise
 from paceline.runner.ray.storage import Storage
 from paceline.runner.ray.worker import Worker
 from paceline.training import get_random_state
@@ -90,7 +90,8 @@ class WorkerPool:
         try:
             worker.node = ray.get(reference)
         except RayTaskError as error:
-            raise paceline_error(error) or error from None
+            raised = error_to_raise(error)
+            raise raised from raised.__cause__
         except RayError as error:
             self.stop(worker)
             self._failed_starts += 1

@@ -21,7 +21,7 @@ from ray import cloudpickle
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories
 from paceline.runner.local import Local
-from paceline.runner.ray.errors import NODE_TRACEBACK, pack_exception
+from paceline.runner.ray.errors import NODE_TRACEBACK, pack_exception, packed_errors
 from paceline.runner.ray.storage import Storage
 from paceline.runner.user_errors import users_traceback
 from paceline.study import Interval, KeepRule, Report
@@ -48,7 +48,9 @@ class Worker:
         self._storage, self._packed = storage, None
         set_random_state(random_state)
         try:
-            self._local = Local(_read_factory(factory), save=self._save, load=self._load)
+            make_training = _read_factory(factory)
+            with packed_errors():
+                self._local = Local(make_training, save=self._save, load=self._load)
         except TrainingError as error:
             if error.__cause__ is not None:  # the cause does not travel with the error
                 last = traceback.extract_tb(error.__cause__.__traceback__)[-1]
@@ -73,8 +75,9 @@ class Worker:
         """
         self._packed, self._saved = packed, list[Any]()
         self._local.keep_rule = lambda _: rule
-        if interval is None:
+        with packed_errors():
             self._local.turn_to(task)
+        if interval is None:
             self._save(self._local.training.state_dict(), target)
             report = Report(task, 0, 0, (), {})
         else:
