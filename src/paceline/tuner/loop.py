@@ -259,7 +259,7 @@ class Tuner:
         history = self.history
         with self.stopwatch.on("decide") as lap:
             decision = self._propose(history)
-        step = decision.intervals[0].start if decision.intervals else self.goal.steps
+        step = decision.intervals[0].start if decision.intervals else _latest_step(history)
         details = {**decision.details, "proposals": len(decision.intervals)}
         reasons = tuple(map(as_reason, decision.reasons))
         decided = Decided(history.round + 1, step, reasons, details, lap.seconds)
@@ -354,6 +354,11 @@ class Tuner:
             "strategy": self.strategy.to_json(),
             **({"keep": goal.keep, "early_stop": goal.early_stop} if goal.keep != "last" else {}),
         }
+
+
+def _latest_step(history: History) -> int:
+    """The step that the longest run has come to."""
+    return max((fork.trace.last_step for fork in history.forks if fork.trace is not None), default=0)
 
 
 def objective_of(mode: Mode | Objective) -> Objective:
