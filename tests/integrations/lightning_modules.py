@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from torchmetrics import MeanMetric
 
 from paceline import Schedule
+from tests.integrations.overfitting import few, held_out, network
 
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
 QUIET: dict[str, Any] = {
@@ -72,3 +73,27 @@ class Data(L.LightningDataModule):
 
 def in_order(size: int = 10) -> DataLoader:
     return DataLoader(examples(), batch_size=size)
+
+
+class Overfitting(L.LightningModule):
+    """A module whose held-out loss turns up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = network()
+
+    def training_step(self, batch: Any) -> Tensor:
+        return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def validation_step(self, batch: Any) -> None:
+        self.log("val_loss", nn.functional.cross_entropy(self.net(batch[0]), batch[1]))
+
+    def test_step(self, batch: Any) -> None:
+        self.validation_step(batch)
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.Adam(self.parameters())
+
+
+def few_and_held_out() -> tuple[DataLoader, DataLoader]:
+    return DataLoader(TensorDataset(*few()), batch_size=16), DataLoader(TensorDataset(*held_out()), batch_size=64)

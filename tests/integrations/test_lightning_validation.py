@@ -2,16 +2,28 @@
 
 from typing import Any
 
+import lightning.pytorch as L  # noqa: N812  as its own documents do
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import paceline
 from paceline.errors import TrainingError
 from paceline.integrations.lightning import lightning_training
 from paceline.integrations.lightning_setup import BatchTransfer, connect_module, idle_trainer
 from paceline.integrations.lightning_validation import Validation
-from tests.integrations.lightning_modules import SCHEDULE, Data, Net, examples, in_order
+from tests.integrations.lightning_modules import (
+    QUIET,
+    SCHEDULE,
+    Data,
+    Net,
+    Overfitting,
+    examples,
+    few_and_held_out,
+    in_order,
+)
+from tests.integrations.overfitting import held_out_loss
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::lightning.fabric.utilities.warnings.PossibleUserWarning"),
@@ -42,6 +54,21 @@ def test_forks_are_judged_by_what_the_module_logs() -> None:
         run(make(monitor="f1"), 5)
     without = lightning_training(Net, in_order, accelerator="cpu", every=5)()
     assert [set(v) for _, v in run(without, 10)] == [{"raw", "averaged"}] * 3
+
+
+@pytest.mark.parametrize("cost", [1.0, 2.3])
+def test_forks_keep_their_best_weights(cost: float) -> None:
+    make_training = lightning_training(Overfitting, few_and_held_out, monitor="val_loss", accelerator="cpu", every=5)
+    result = paceline.tune(make_training, steps=200, lr=(1e-4, 1e-1), cost=cost, keep="best", early_stop=False)
+    assert result.value is not None
+    assert 0 < result.step < result.schedule.steps
+    assert result.value < 0.9 * result.last
+    module = Overfitting()
+    module.load_state_dict(result.weights())
+    assert held_out_loss(module.net) == pytest.approx(result.value, rel=1e-6)
+    trainer = L.Trainer(**QUIET)
+    (values,) = trainer.validate(module, few_and_held_out()[1], verbose=False)
+    assert values["val_loss"] == pytest.approx(result.value, rel=1e-6)
 
 
 def validation(monitor: str | None, **settings: Any) -> tuple[Validation, Net]:

@@ -17,7 +17,18 @@ from paceline.integrations import lambda_lr
 from paceline.integrations.transformers import trainer_training
 from paceline.testing import check_training
 from paceline.training import load_checkpoint
-from tests.integrations.trainer_models import SCHEDULE, Counting, Net, Points, arguments, flat, language_model
+from tests.integrations.overfitting import few, held_out, held_out_loss
+from tests.integrations.trainer_models import (
+    SCHEDULE,
+    Counting,
+    Labelled,
+    Net,
+    Overfitting,
+    Points,
+    arguments,
+    flat,
+    language_model,
+)
 from tests.training.resuming import resumed
 
 
@@ -81,6 +92,23 @@ def test_forks_are_judged_by_what_evaluate_gives(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="monitor='f1' is not what evaluate gives: it gives eval_loss"):
         run(make(tmp_path, monitor="f1"), 5)
     assert [set(v) for _, v in run(make(tmp_path, evaluate=False), 10)] == [{"raw", "averaged"}] * 3
+
+
+@pytest.mark.parametrize("cost", [1.0, 2.3])
+def test_forks_keep_their_best_weights(tmp_path: Path, cost: float) -> None:
+    def trainer() -> Trainer:
+        args = arguments(tmp_path, per_device_eval_batch_size=64)
+        return Trainer(Overfitting(), args, train_dataset=Labelled(few()), eval_dataset=Labelled(held_out()))
+
+    make_training = trainer_training(trainer, every=5)
+    result = paceline.tune(make_training, steps=200, lr=(1e-4, 1e-1), cost=cost, keep="best", early_stop=False)
+    assert result.value is not None
+    assert 0 < result.step < result.schedule.steps
+    assert result.value < 0.9 * result.last
+    best = trainer()
+    best.model.load_state_dict(result.weights())
+    assert held_out_loss(best.model.net) == pytest.approx(result.value, rel=1e-6)
+    assert best.evaluate()["eval_loss"] == pytest.approx(result.value, rel=1e-6)
 
 
 def test_tuned_in_a_study_without_a_word_or_a_file(

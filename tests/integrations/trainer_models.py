@@ -8,6 +8,7 @@ from torch.utils.data import Dataset
 from transformers import LlamaConfig, LlamaForCausalLM, TrainingArguments
 
 from paceline import Schedule
+from tests.integrations.overfitting import Examples, network
 
 SCHEDULE = Schedule.of("linear", 1e-2, 40)
 
@@ -49,6 +50,27 @@ class Net(nn.Module):
         logits = self.net(x)
         loss = {} if labels is None else {"loss": nn.functional.cross_entropy(logits, labels)}
         return {**loss, "logits": logits}
+
+
+class Labelled(Dataset):
+    """Examples as a Trainer takes them."""
+
+    def __init__(self, examples: Examples) -> None:
+        self.x, self.y = examples
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int) -> dict[str, Tensor]:
+        return {"x": self.x[i], "labels": self.y[i]}
+
+
+class Overfitting(Net):
+    """A model whose held-out loss turns up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = network()
 
 
 def language_model(dropout: float = 0.0) -> LlamaForCausalLM:

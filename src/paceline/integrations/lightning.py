@@ -15,6 +15,7 @@ try:
 except ImportError as missing:
     raise InputError("paceline.integrations.lightning needs lightning: pip install 'paceline[lightning]'") from missing
 
+from paceline.integrations.lightning_early_stopping import PausedEarlyStopping
 from paceline.integrations.lightning_forks import LightningTraining, lightning_training
 from paceline.integrations.lightning_setup import only_optimizer
 from paceline.integrations.scheduler import PaceLR
@@ -27,6 +28,7 @@ class PaceCallback(Callback):
     """Finds and follows the learning rate of one `Trainer.fit`: `Trainer(callbacks=[PaceCallback(lr=(1e-5, 1e-1))])`.
 
     `configure_optimizers` must return one optimiser and no scheduler. In a `fast_dev_run` the callback does nothing.
+    EarlyStopping does not count the validations of the range test, whose weights are given up.
 
     Args:
         lr: lower and upper bound of the rate.
@@ -39,6 +41,12 @@ class PaceCallback(Callback):
         self._loaded: dict[str, Any] = {}
         self._losses: list[Tensor] = []
         self._done = 0
+        self._fits = True
+        self._early_stopping = PausedEarlyStopping(())
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """See what a checkpoint is loaded for."""
+        self._fits = stage == "fit"
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take control of the rate. Weights and optimiser are in place now."""
@@ -55,6 +63,8 @@ class PaceCallback(Callback):
         if self._loaded:
             self.pace.load_state_dict(self._loaded)
         self._loaded, self._losses, self._done = {}, [], trainer.global_step
+        if self.pace.in_range_test:
+            self._early_stopping = PausedEarlyStopping(trainer.early_stopping_callbacks)  # pyright: ignore
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Read the gradients before they are clipped."""
@@ -74,14 +84,27 @@ class PaceCallback(Callback):
             return
         self.pace.step(sum(self._losses[1:], self._losses[0]) / len(self._losses))
         self._losses, self._done = [], trainer.global_step
+        if self.pace.in_range_test:
+            self._early_stopping.forget()
+        else:
+            self._early_stopping.resume()
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Leave other callbacks as they were."""
+        self._early_stopping.resume()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Leave other callbacks as they were."""
+        self._early_stopping.resume()
 
     def state_dict(self) -> dict[str, Any]:
         """The state that Lightning puts into its checkpoints."""
         return self.pace.state_dict() if self.pace is not None else self._loaded
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue the schedule of a checkpoint, once training starts."""
-        self._loaded = state_dict
+        """Continue the schedule of a checkpoint, once training starts. Validating or testing one changes nothing."""
+        if self._fits:
+            self._loaded = state_dict
 
     def _total_steps(self, trainer: Trainer) -> int:
         steps = trainer.estimated_stepping_batches if self.steps is None else self.steps

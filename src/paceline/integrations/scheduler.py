@@ -92,6 +92,11 @@ class PaceLR(LRScheduler):
         self._saved = self._copy()
         self._set_rates()
 
+    @property
+    def in_range_test(self) -> bool:
+        """Whether the range test is still running. Its weights are given up, so it says nothing about the run."""
+        return self.controller.run_start is None
+
     def get_lr(self) -> list[float | Tensor]:
         """Rates of the next update, group by group."""
         return [self.controller.rate * ratio for ratio in self.base_lrs]
@@ -115,7 +120,7 @@ class PaceLR(LRScheduler):
         self.last_epoch += 1
         if self.last_epoch > self.controller.steps:
             return
-        in_range_test = self.controller.run_start is None
+        in_range_test = self.in_range_test
         action = self.controller.observe(*self._losses(loss))
         self._products = {}
         has_diverged = action is WeightAction.RESTORE and not in_range_test
@@ -210,7 +215,7 @@ class PaceLR(LRScheduler):
                 average.lerp_(newest.detach().to(average.dtype), weight)
         if action is WeightAction.SAVE:
             self._saved = self._copy()
-        needs_previous = self.controller.needs_average or self.controller.run_start is None
+        needs_previous = self.controller.needs_average or self.in_range_test
         self._previous = _clone(self._parameters()) if needs_previous else []
 
     def _copy(self) -> dict[str, Any]:

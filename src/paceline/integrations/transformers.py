@@ -39,6 +39,7 @@ class PaceCallback(TrainerCallback):
 
     The loss is the one in the model's output. If `compute_loss` computes another, call `note(loss)` there.
     `lr_scheduler_type` and `warmup_steps` have no effect. The state is kept in the Trainer's checkpoint folders.
+    Nothing is evaluated during the range test, whose weights are given up.
 
     Args:
         lr: lower and upper bound of the rate.
@@ -98,6 +99,11 @@ class PaceCallback(TrainerCallback):
         assert self.pace is not None
         self.pace.step(self._loss())
         self._rates, self._noted_losses, self._outputs = self.pace.get_last_lr(), [], []
+        self._skip_evaluation(control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Skip the evaluation in the range test here too."""
+        self._skip_evaluation(control)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Save the state in the checkpoint folder of the trainer."""
@@ -108,6 +114,11 @@ class PaceCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Remove the hooks from the model."""
         self._remove_hooks()
+
+    def _skip_evaluation(self, control: Any) -> None:
+        """Evaluate no weights that are given up: they would count as the best, or stop the run early."""
+        if self.pace is not None and self.pace.in_range_test:
+            control.should_evaluate = False
 
     def _add_hooks(self, model: nn.Module) -> None:
         """Read the loss of each forward pass in training, and each gradient once it is complete."""
