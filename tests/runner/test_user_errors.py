@@ -79,8 +79,17 @@ def empty_loader() -> None:
     sum([]) / len([])
 
 
+def masks_another_shape() -> None:
+    torch.zeros(2, 3).masked_fill(torch.zeros(4, 4).bool(), float("-inf"))
+
+
 def asserts_finite() -> None:
     assert math.isfinite(float("nan"))
+
+
+def stops_without_a_message() -> None:
+    loss = float("nan")
+    raise RuntimeError("bad loss") if not math.isfinite(loss) else ValueError
 
 
 def stops_at_nan() -> None:
@@ -95,12 +104,12 @@ def singular() -> None:
     np.linalg.inv(np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize("raises", [wrong_view, missing_key, asserts_shape, empty_loader])
+@pytest.mark.parametrize("raises", [wrong_view, missing_key, asserts_shape, empty_loader, masks_another_shape])
 def test_mistakes_are_told_from_what_a_rate_does(raises) -> None:
     assert is_mistake(failure_of(caught(raises)))
 
 
-@pytest.mark.parametrize("raises", [asserts_finite, stops_at_nan, overflows, singular])
+@pytest.mark.parametrize("raises", [asserts_finite, stops_without_a_message, stops_at_nan, overflows, singular])
 def test_an_exception_about_numbers_is_no_mistake(raises) -> None:
     assert not is_mistake(failure_of(caught(raises)))
 

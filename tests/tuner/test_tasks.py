@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 
 from paceline import Study, tune_tasks
 from paceline.errors import InputError, TrainingError
+from paceline.problems import Quadratic, QuadraticTraining
 from paceline.runner import Streams
 from paceline.settings import FamilySettings
 from paceline.study import Finished, because
+from paceline.traces import Schedule
 from tests.quick_families import BOUNDS, NOISES, QUICK, STEPS, TASKS, Diverging, tune_quickly
 from tests.training.example_trainings import device_digits
 from tests.training.host_stream import HostWorkStream
@@ -90,6 +93,23 @@ def test_a_factory_that_raises_is_named() -> None:
     first, second = raised.value.__notes__
     assert first == "paceline: the training factory raised this"
     assert second in ("paceline: this is task 'x'", "paceline: this is task 'y'")
+
+
+class Mistaken(QuadraticTraining):
+    tried = 0
+
+    def advance(self, schedule: Schedule, stop: int) -> Iterator:
+        Mistaken.tried += 1
+        yield 0, {"image": 1.0}["label"]
+
+
+def test_a_mistake_in_one_task_comes_back_from_its_first_run(tmp_path: Path) -> None:
+    tasks = {"calm": TASKS["calm"], "wrong": lambda: Mistaken(Quadratic())}
+    with pytest.raises(KeyError, match="label") as raised:
+        tune_quickly(tasks=tasks, budget=8, batch=3, study=tmp_path)
+    assert Mistaken.tried == 1
+    assert "the training of task 'wrong' raised this" in raised.value.__notes__[0]
+    assert not any(report.failure for report in Study.open(tmp_path).reports)
 
 
 def test_a_family_runs_side_by_side(tmp_path: Path) -> None:

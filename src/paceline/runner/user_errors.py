@@ -27,7 +27,8 @@ LONGEST_TRACEBACK = 10_000  # characters
 
 # An exception is about numbers, which another rate may mend, if it is of such a type, ...
 _OF_NUMBERS = (FloatingPointError, OverflowError, np.linalg.LinAlgError, torch.linalg.LinAlgError)  # pyright: ignore
-# ... or if its message, or the line that raised it, has one of these words.
+# ... or if its message, or the line of an assertion or a `raise`, has one of these words. Other lines may have them for
+# other reasons: a mask is filled with -inf.
 _WORDS_OF_NUMBERS = re.compile(
     r"\b(nans?|infs?|infinite|infinity|(non-?|not )?finite|overflow\w*|diverg\w*|explod\w*|singular|ill-conditioned)\b"
     r"|isnan|isinf|isfinite|math (domain|range) error|out of memory|can't allocate memory",
@@ -57,9 +58,14 @@ def is_mistake(failure: Failure | None) -> bool:
         return False
     if isinstance(failure.error, _OF_NUMBERS):
         return False
-    users = _users_frames(failure.error)
+    return not _WORDS_OF_NUMBERS.search(f"{failure.message} {_line_of_check(failure.error)}")
+
+
+def _line_of_check(error: BaseException) -> str:
+    """The user's line that raised an exception, if it says what is checked: an assertion or a `raise`."""
+    users = _users_frames(error)
     line = (users[-1].line or "") if users else ""
-    return not _WORDS_OF_NUMBERS.search(f"{failure.message} {line}")
+    return line if isinstance(error, AssertionError) or re.search(r"\braise\b", line) else ""
 
 
 def without_variables(failure: Failure) -> Failure:

@@ -1,6 +1,6 @@
 """The loop driven by a runner. Checkpoints are kept while something may begin from them."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -156,28 +156,36 @@ def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
 
 
 def _reports(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> Generator[Report]:
-    """The reports of a round as they come. In the first round, mistakes wait for the fork with the lowest rate.
+    """The reports of a round as they come. Mistakes in a task's first round wait for its fork with the lowest rate.
 
     At a high rate an exception may have many causes. If it is raised at the lowest rate too, it is a mistake.
     """
-    if any(fork.failure is None and fork.trace is not None for fork in tuner.history.forks):
-        yield from runner.run(intervals)
-        return
-    lowest, held = min(intervals, key=lambda interval: interval.multiplier), list[Report]()
-    others = [interval for interval in intervals if interval is not lowest]
-    reports: Iterator[Report] = runner.run([lowest, *others])
-    for report in reports:
-        if report.fork == lowest.fork:
+    lowest = _lowest_of_new_tasks(tuner, intervals)
+    held = {task: list[Report]() for task in lowest}
+    task_of = {interval.fork: interval.task for interval in intervals}
+    first = list(lowest.values())
+    for report in runner.run([*first, *(interval for interval in intervals if interval not in first)]):
+        task = task_of[report.fork]
+        if task in lowest and report.fork == lowest[task].fork:
             if is_mistake(report.failure):
-                raise_mistake(report.failure, tuner.task_of(lowest))
+                raise_mistake(report.failure, tuner.task_of(lowest[task]))
             yield report
-            yield from held
-            yield from reports
-            return
-        if is_mistake(report.failure):
-            held.append(report)
+            yield from held.pop(task)
+            del lowest[task]
+        elif task in lowest and is_mistake(report.failure):
+            held[task].append(report)
         else:
             yield report
+
+
+def _lowest_of_new_tasks(tuner: Tuner, intervals: list[Interval]) -> dict[int, Interval]:
+    """The interval with the lowest rate of each task that no fork has worked on yet."""
+    worked = {fork.task for fork in tuner.history.forks if fork.failure is None and fork.trace is not None}
+    lowest: dict[int, Interval] = {}
+    for interval in sorted(intervals, key=lambda interval: interval.multiplier):
+        if interval.task not in worked:
+            lowest.setdefault(interval.task, interval)
+    return lowest
 
 
 def raise_mistake(failure: Failure | None, task: str) -> NoReturn:
