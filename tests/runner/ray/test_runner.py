@@ -215,7 +215,7 @@ def test_a_mistake_in_the_training_comes_back_with_the_traceback_of_its_node(
         tune(partial(faulty_trainings.Mistaken, tmp_path), runner=on_ray(), study=tmp_path / "study", **QUADRATIC)
     assert 'yield 0, {"image": 1.0}["label"]' in str(raised.value.__cause__)
     assert "make the same call again" in raised.value.__notes__[0]
-    assert len((tmp_path / "tries").read_text()) <= 4  # forks that had begun when the first of them came back
+    assert len((tmp_path / "tries").read_text()) <= 2  # one on each node, begun before the first of them came back
     assert not reports(tmp_path / "study")
 
 
