@@ -7,16 +7,18 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "paceline"
 MAY_IMPORT = {
-    "errors": set(),
+    "safe_text": set(),
+    "errors": {"safe_text"},
     "files": set(),
-    "shapes": {"errors"},
+    "json_fields": {"errors"},
+    "shapes": {"errors", "json_fields"},
     "settings": {"errors"},
-    "traces": {"errors", "shapes"},
+    "traces": {"errors", "json_fields", "shapes"},
     "model": {"errors", "shapes", "traces"},
     "strategy": {"errors", "settings", "shapes", "traces", "model", "study"},
     "training": {"errors", "files", "traces"},
     "runner": {"errors", "files", "traces", "study", "training"},
-    "study": {"errors", "files", "traces"},
+    "study": {"errors", "files", "json_fields", "traces"},
     "tuner": {"errors", "settings", "shapes", "traces", "model", "strategy", "runner", "study", "training"},
     "integrations": {
         "errors",
@@ -32,7 +34,7 @@ MAY_IMPORT = {
     },
     "problems": {"errors", "traces", "model", "training"},
     "testing": {"errors", "traces", "problems", "runner", "strategy", "study", "training", "tuner"},
-    "views": {"errors", "shapes", "traces", "study"},
+    "views": {"errors", "safe_text", "shapes", "traces", "study"},
     "factory": {"errors"},
     "replay": {"errors", "traces", "training", "runner", "views"},
     "demo": {"shapes", "traces", "strategy", "study", "training", "tuner", "problems", "views"},

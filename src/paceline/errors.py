@@ -4,9 +4,15 @@ A message says what was expected, what was given and what to do. A wrong argumen
 `ValueError`, so code that does not import Paceline can catch it.
 """
 
+from paceline.safe_text import safe_text
+
 
 class PacelineError(Exception):
     """The base of all errors that Paceline raises on purpose."""
+
+    def __str__(self) -> str:
+        """The message. It may quote a stranger's journal, so no character of it can steer a terminal."""
+        return safe_text(super().__str__(), keep="\n")
 
 
 class InputError(PacelineError, ValueError):

@@ -9,14 +9,19 @@ compare, hash and convert to JSON, because journals store them. The shapes in `S
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import MISSING, asdict, dataclass, fields
+from itertools import pairwise
+from numbers import Real
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import InputError
+from paceline.json_fields import MAX_COUNT, FieldError, Range, check_field, checks_of, shown
 
+MAX_JOINED = 32  # shapes joined to joined shapes: as often may a run go back
+MAX_POWER = 100.0
 Steps = Float[np.ndarray, "..."]
 
 
@@ -43,8 +48,8 @@ class Shape(ABC):
 
 
 def _check_fraction(shape: str, field: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise InputError(f"{shape}.{field} must lie in [{low:g}, {high:g}], got {value}: pass a fraction")
+    if not isinstance(value, Real) or not low <= value <= high:
+        raise InputError(f"{shape}.{field} must lie in [{low:g}, {high:g}], got {shown(value)}: pass a fraction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,7 @@ class WarmupStableDecay(Shape):
     def __post_init__(self) -> None:
         for field in ("warmup", "decay", "final"):
             _check_fraction("WarmupStableDecay", field, getattr(self, field), 0.0, 1.0)
+        _check_fraction("WarmupStableDecay", "power", self.power, 0.0, MAX_POWER)
         if self.warmup + self.decay > 1.0:
             raise InputError(
                 f"WarmupStableDecay: warmup + decay must be at most 1, got {self.warmup} + {self.decay}: shorten one"
@@ -189,7 +195,7 @@ class Joined(Shape):
 
     name: ClassVar[str] = "joined"
     first: Shape
-    first_steps: int
+    first_steps: Annotated[int, Range(1, MAX_COUNT)]
     at: int
     then: Shape
 
@@ -220,15 +226,33 @@ def shape_of(shape: "str | Shape") -> Shape:
     return SHAPES[shape]()
 
 
-def shape_from_json(data: dict[str, Any]) -> Shape:
-    """The shape that `Shape.to_json` wrote."""
-    fields: dict[str, Any] = {name: _field_from_json(value) for name, value in data.items() if name != "name"}
-    if data.get("name") not in SHAPES:
-        raise InputError(f"unknown base shape {data.get('name')!r} in JSON: expected one of {sorted(SHAPES)}")
-    return SHAPES[data["name"]](**fields)
+def shape_from_json(data: Any, depth: int = MAX_JOINED) -> Shape:
+    """The shape that `Shape.to_json` wrote. A field of another type or range is an error.
+
+    Args:
+        data: plain data, perhaps of a stranger.
+        depth: how often shapes may be joined to joined ones.
+    """
+    if type(data) is not dict or type(cast("dict[str, Any]", data).get("name")) is not str:
+        raise FieldError("a base shape with a name", data)
+    given = cast("dict[str, Any]", data)
+    if given["name"] not in SHAPES:
+        raise InputError(f"unknown base shape {shown(given['name'])} in JSON: expected one of {sorted(SHAPES)}")
+    if depth == 0:
+        raise FieldError(f"joined at most {MAX_JOINED} times", given)
+    shape = SHAPES[given["name"]]
+    known = {field.name: field for field in fields(shape)}  # pyright: ignore[reportArgumentType]
+    missing = [name for name, field in known.items() if name not in given and field.default is MISSING]
+    if missing or given.keys() - known.keys() - {"name"}:
+        raise FieldError(f"a {given['name']} shape with {', '.join(known) or 'no fields'}", given)
+    values = {name: _read_field(shape, name, given[name], depth) for name in known if name in given}
+    return shape(**values)
 
 
-def _field_from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return shape_from_json(value)  # pyright: ignore[reportUnknownArgumentType]
-    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+def _read_field(shape: type[Shape], name: str, value: Any, depth: int) -> Any:
+    if shape is Joined and name in ("first", "then"):
+        return check_field(lambda each: shape_from_json(each, depth - 1), name, value)
+    read = check_field(checks_of(shape)[name], name, value)
+    if shape is Recorded and name == "steps" and any(b < a for a, b in pairwise(read)):
+        raise FieldError("steps that never decrease", value, (name,))
+    return read

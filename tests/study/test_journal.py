@@ -131,7 +131,10 @@ def edited(folder: Path, change) -> Path:
         ),
         (lambda lines: lines.__setitem__(3, lines[3].replace('"stop"', '"stpo"')), "lacks the field 'stop'"),
         (lambda lines: lines.__setitem__(3, lines[3].replace('"v":2', '"v":"2"')), "line 4 has no whole number as its"),
-        (lambda lines: lines.__setitem__(3, re.sub('"values":{[^}]*}', '"values":[1.0]', lines[3])), "line 4: 'list'"),
+        (
+            lambda lines: lines.__setitem__(3, re.sub('"values":{[^}]*}', '"values":[1.0]', lines[3])),
+            "'values' must be an object .*, got .1.0.",
+        ),
     ],
 )
 def test_an_edited_journal_is_refused_with_the_line(change, message: str, tmp_path: Path) -> None:

@@ -5,15 +5,31 @@ reports, and the journal holds both.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, cast
 
 from paceline.errors import JournalError
+from paceline.json_fields import (
+    Check,
+    FieldError,
+    Name,
+    Range,
+    check_field,
+    check_of,
+    checks_of,
+    list_of,
+    plain_data,
+    shown,
+)
 from paceline.study.reasons import Failure, Reason
+from paceline.study.recorded_fields import read_details, read_settings_fields
 from paceline.traces import Schedule
 
 FORMAT = 2
+MAX_SECONDS = 1e10
 Values = dict[str, tuple[float, ...]]
 
 
@@ -128,7 +144,7 @@ class Decided(Event):
     step: int
     reasons: tuple[Reason, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
-    seconds: float = 0.0
+    seconds: Annotated[float, Range(0, MAX_SECONDS)] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +163,7 @@ class Finished(Event):
     fork: int | None
     step: int
     value: float | None
-    weights: str
+    weights: Name
     last: float | None = None
 
 
@@ -175,37 +191,86 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Event:
-    """The event that `to_json` wrote."""
-    cls = EVENTS.get(str(data.get("event")))
+    """The event that `to_json` wrote. A field of another type or range is an error that names it."""
+    kind = data.get("event")
+    cls = EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise JournalError(f"unknown event {data.get('event')!r}: expected one of {', '.join(EVENTS)}")
+        raise JournalError(f"unknown event {shown(kind)}: expected one of {', '.join(EVENTS)}")
     arguments: dict[str, Any] = {}
-    for f in fields(cls):
-        if f.name in data:
-            arguments[f.name] = _READERS[f.name](data[f.name]) if f.name in _READERS else data[f.name]
-        elif f.default is MISSING and f.default_factory is MISSING:
-            raise JournalError(f"event {data['event']!r} lacks the field {f.name!r}")
-    return cls(**arguments)
+    try:
+        for name, check, required in _checks(cls):
+            if name in data:
+                arguments[name] = check(data[name])
+            elif required:
+                raise JournalError(f"event {kind!r} lacks the field {name!r}")
+        event = cls(**arguments)
+        _check_order(event)
+    except FieldError as error:
+        raise JournalError(f"event {kind!r}: {error}: the journal was edited or damaged, restore it") from error
+    return event
+
+
+@cache
+def _checks(cls: type[Event]) -> list[tuple[str, Check, bool]]:
+    """Name and check of each field of an event, and whether it must be there."""
+    checks = {**checks_of(cls), **_READERS}
+    required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+    named = {f.name: _named(f.name, checks[f.name]) for f in fields(cls)}
+    return [(name, check, name in required) for name, check in named.items()]
+
+
+def _check_order(event: Event) -> None:
+    """Steps of one event that must follow each other, and columns that belong together."""
+    match event:
+        case Interval() if event.start >= event.stop:
+            raise FieldError(f"a step after its start, {event.start:,}", event.stop, ("stop",))
+        case Report():
+            _check_report(event)
+        case _:
+            pass
+
+
+def _check_report(report: Report) -> None:
+    steps = report.steps
+    if report.start > report.stop:
+        raise FieldError(f"a step after its start, {report.start:,}", report.stop, ("stop",))
+    if any(later <= earlier for earlier, later in pairwise(steps)):
+        raise FieldError("steps that increase", [*steps], ("steps",))
+    for weights, column in report.values.items():
+        if len(column) != len(steps):
+            raise FieldError(f"a list as long as steps, {len(steps):,}", [*column], ("values", weights))
+    if report.kept is not None and report.kept not in steps:
+        raise FieldError("one of its steps", report.kept, ("kept",))
+
+
+def _named(name: str, check: Check) -> Check:
+    return lambda value: check_field(check, name, value)
+
+
+_read_name, _read_columns = check_of(Name), list_of(check_of(float | None), as_tuple=True, of_floats=True)
 
 
 def _read_values(columns: Any) -> Values:
-    return {
-        weights: tuple(math.nan if value is None else float(value) for value in column)
-        for weights, column in columns.items()
-    }
+    if type(columns) is not dict:
+        raise FieldError("an object with a list of values for each kind of weights", columns)
+    values = dict[str, tuple[float, ...]]()
+    for weights, column in cast("dict[str, Any]", columns).items():
+        read = check_field(_read_columns, _read_name(weights), column)
+        values[weights] = tuple(math.nan if value is None else value for value in read) if None in read else read
+    return values
 
 
-def _read_reasons(reasons: list[dict[str, Any]]) -> tuple[Reason, ...]:
-    return tuple(Reason.from_json(reason) for reason in reasons)
+def _read_reasons(data: Any) -> tuple[Reason, ...]:
+    return _reason_list(plain_data(data))  # not too deep, before it is read level by level
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "schedule": Schedule.from_json,
-    "steps": tuple,
+_reason_list = check_of(tuple[Reason, ...])
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "settings": read_settings_fields,
     "values": _read_values,
+    "details": read_details,
+    "reason": lambda data: Reason.from_json(plain_data(data)),
     "reasons": _read_reasons,
-    "reason": Reason.from_json,
-    "failure": Failure.from_json,
 }
 
 

@@ -9,8 +9,10 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from paceline.errors import InputError, JournalError, StudyLockedError
+from paceline.json_fields import shown
 from paceline.study.events import FORMAT, Event, from_json, to_json
 from paceline.study.format1 import upgrade_event
+from paceline.study.regular_files import read_regular_file, refuse_links
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -20,10 +22,11 @@ def read_journal(path: Path) -> list[Event]:
 
 def _parse(path: Path) -> tuple[list[Event], int, int]:
     """Events, and the number and bytes of whole lines."""
-    if not path.exists():
+    content = read_regular_file(path)
+    if content is None:
         return [], 0, 0
     events, lines, whole = list[Event](), 0, 0
-    for line in path.read_bytes().splitlines(keepends=True):
+    for line in content.splitlines(keepends=True):
         if not line.endswith(b"\n"):
             break  # torn by a crash while it was written
         event = read_line(path, lines, line)
@@ -37,22 +40,24 @@ def read_line(path: Path, number: int, line: bytes) -> Event | None:
     where = f"{path}, line {number + 1}"
     try:
         data: dict[str, Any] = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
     if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise JournalError(f"{where} is not an event: the journal was edited or damaged, restore it")
-    if not isinstance(data["v"], int):
+    if type(data["v"]) is not int or data["v"] < 1:
         raise JournalError(f"{where} has no whole number as its format: the journal was edited or damaged, restore it")
     if data["v"] > FORMAT:
         raise JournalError(
             f"{where} has format {data['v']}, this version reads up to {FORMAT}: install a newer paceline"
         )
     if data.get("n") != number:
-        raise JournalError(f"{where} should be event {number}, got {data.get('n')}: a line is missing or was added")
+        raise JournalError(
+            f"{where} should be event {number}, got {shown(data.get('n'))}: a line is missing or was added"
+        )
     try:
         present = upgrade_event(data) if data["v"] == 1 else data
         return None if present is None else from_json(present)
-    except (JournalError, ValueError, TypeError, AttributeError, LookupError) as error:
+    except (JournalError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
         raise JournalError(f"{where}: {error}") from error
 
 
@@ -94,6 +99,7 @@ class Journal:
             raise InputError(
                 f"expected a folder to keep the study in, got {folder}, which is a file: choose another path"
             ) from error
+        refuse_links(folder)
         self.path = folder / "journal.jsonl"
         self._lock = _lock(folder)
         try:

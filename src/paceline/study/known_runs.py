@@ -7,12 +7,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict, cast
 
 import numpy as np
 
 from paceline.errors import JournalError
 from paceline.files import write_atomically
+from paceline.json_fields import Name, Range, record
+from paceline.study.regular_files import read_regular_file
 from paceline.traces import Objective, Schedule, Trace
 
 FILE = "known.jsonl"
@@ -55,12 +57,15 @@ def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:
         expected: the digest that they must have.
     """
     path, traces = folder / FILE, list[Trace]()
-    if not path.exists() and expected is None:
+    content = read_regular_file(path)
+    if content is None and expected is None:
         return []
+    if content is None:
+        raise JournalError(f"{path} cannot be read (there is no such file): it was removed or damaged, restore it")
     try:
-        for line in path.read_text().splitlines():
+        for line in content.splitlines():
             traces.append(_trace(json.loads(line), traces))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was removed or damaged, restore it") from error
     if expected is not None and digest_of_runs(traces) != expected:
         raise JournalError(f"{path} has changed since the study started: it was edited, restore it")
@@ -82,15 +87,34 @@ def _plain(trace: Trace, numbers: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _trace(data: dict[str, Any], before: list[Trace]) -> Trace:
+class _Line(TypedDict):
+    """A line of the file."""
+
+    task: Name
+    name: Name
+    parent: int | None
+    fork_step: int
+    schedule: Schedule
+    objective: Annotated[list[Name], Range(3, 3)]
+    failed: bool
+    steps: list[int]
+    values: list[float | None]
+
+
+_read_line = record(_Line)
+
+
+def _trace(data: Any, before: list[Trace]) -> Trace:
+    line = cast("dict[str, Any]", _read_line(data))
+    parent: int | None = line["parent"]
     return Trace(
-        np.array(data["steps"]),
-        np.array([np.nan if value is None else value for value in data["values"]], dtype=float),
-        Schedule.from_json(data["schedule"]),
-        None if data["parent"] is None else before[int(data["parent"])],
-        data["fork_step"],
-        task=data["task"],
-        name=data["name"],
-        objective=Objective(*data["objective"]),
-        failed=data["failed"],
+        np.array(line["steps"]),
+        np.array([np.nan if value is None else value for value in line["values"]], dtype=float),
+        Schedule.from_json(line["schedule"]),
+        None if parent is None else before[parent],
+        line["fork_step"],
+        task=line["task"],
+        name=line["name"],
+        objective=Objective(*line["objective"]),
+        failed=line["failed"],
     )

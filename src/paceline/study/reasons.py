@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from paceline.errors import InputError
+from paceline.json_fields import FieldError, Name, check_field, check_of, checks_of
+from paceline.study.recorded_fields import reason_check
 
 FAILURE_KINDS = ("diverged", "not finite", "raised", "lost", "out of memory", "no space", "turned")
 
@@ -39,9 +41,22 @@ class Reason:
         return {"kind": self.kind, **{name: _reason_to_json(value) for name, value in self.data.items()}}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Reason":
-        """The reason that `to_json` wrote."""
-        return because(**{name: _reason_from_json(value) for name, value in data.items()})
+    def from_json(cls, data: Any) -> "Reason":
+        """The reason that `to_json` wrote. A field of another type or range is an error."""
+        if type(data) is not dict or "kind" not in data:
+            raise FieldError("a reason with a kind", data)
+        fields = dict(cast("dict[str, Any]", data))
+        kind = check_field(_read_name, "kind", fields.pop("kind"))
+        return cls(kind, {name: _read_field(kind, name, value) for name, value in fields.items()})
+
+
+_read_name = check_of(Name)
+
+
+def _read_field(kind: str, name: str, value: Any) -> Any:
+    check = reason_check(kind, name)
+    is_reason = type(value) is dict and "kind" in value
+    return check_field(Reason.from_json if is_reason else check, name, value)
 
 
 def because(kind: str, **data: Any) -> Reason:
@@ -106,10 +121,18 @@ class Failure:
         return {name: value for name, value in fields.items() if value not in ("", None)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Failure":
-        """The failure that `to_json` wrote."""
-        texts = {name: data.get(name, "") for name in ("message", "place", "traceback")}
-        return cls(data["kind"], step=data.get("step"), **texts)
+    def from_json(cls, data: Any) -> "Failure":
+        """The failure that `to_json` wrote. A field of another type or range is an error."""
+        if type(data) is not dict or "kind" not in data:
+            raise FieldError("a failure with a kind", data)
+        given, checks = cast("dict[str, Any]", data), checks_of(cls)
+        read = {name: check_field(checks[name], name, given[name]) for name in _FAILURE_FIELDS if name in given}
+        if read["kind"] not in FAILURE_KINDS:
+            raise FieldError(f"one of {', '.join(FAILURE_KINDS)}", read["kind"], ("kind",))
+        return cls(**read)
+
+
+_FAILURE_FIELDS = ("kind", "message", "place", "step", "traceback")
 
 
 def as_failure(failure: "Failure | str") -> Failure:
@@ -132,9 +155,3 @@ def _plain(value: Any) -> Any:
 
 def _reason_to_json(value: Any) -> Any:
     return value.to_json() if isinstance(value, Reason) else value
-
-
-def _reason_from_json(value: Any) -> Any:
-    if isinstance(value, dict) and "kind" in value:
-        return Reason.from_json(cast("dict[str, Any]", value))
-    return value  # pyright: ignore[reportUnknownVariableType]

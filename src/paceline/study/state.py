@@ -144,6 +144,8 @@ class StudyState:
             case "proposed":
                 fork = self.forks.get(_given(head, "fork"))
                 if fork is None:
+                    if head.parent is not None:
+                        _ = self.forks[head.parent]  # an older one, so nobody descends from himself
                     fork = ForkState(_given(head, "fork"), head.parent, _given(head, "start"), _given(head, "start"))
                     self.forks[fork.id] = fork
                 fork.intervals.append(number)
@@ -277,4 +279,4 @@ def _given(head: Head, name: str) -> int:
 
 def _problem(head: Head, error: Exception) -> str:
     said = str(error.args[0]) if error.args else ""
-    return said if isinstance(error.args[0], str) else f"there is no fork {head.fork}"
+    return said if isinstance(error.args[0], str) else f"there is no fork {error.args[0]}"

@@ -21,9 +21,16 @@ def describe(reason: Reason) -> str:
     """
     sentence = SENTENCES.get(reason.kind)
     if sentence is None:  # a kind of a user's own strategy
-        numbers = ", ".join(f"{name} {value}" for name, value in reason.data.items())
-        return f"{reason.kind}: {numbers}" if numbers else reason.kind
-    return sentence(reason.data)
+        return _list_fields(reason)
+    try:
+        return sentence(reason.data)
+    except (LookupError, TypeError, ValueError, AttributeError):  # a journal may lack a field
+        return _list_fields(reason)
+
+
+def _list_fields(reason: Reason) -> str:
+    numbers = ", ".join(f"{name} {value}" for name, value in reason.data.items())
+    return f"{reason.kind}: {numbers}" if numbers else reason.kind
 
 
 def describe_all(reasons: Sequence[Reason]) -> list[str]:
@@ -37,11 +44,11 @@ def describe_failure(failure: Failure) -> str:
     match failure.kind:
         case "not finite":
             return f"the value at step {failure.step:,} is not finite" if failure.step is not None else "not finite"
-        case "diverged" if failure.message:
+        case "diverged" if failure.message and failure.step is not None:
             return f"it has diverged by step {failure.step:,}: {failure.message}"
         case "diverged":
             return f"the value at step {failure.step:,} is too large to learn from" if failure.step else "diverged"
-        case "turned":
+        case "turned" if failure.step is not None:
             return f"it has turned for the worse since its best value, {failure.message} at step {failure.step:,}"
         case "out of memory":
             return f"out of memory: {failure.message}{place}" if failure.message else "out of memory"

@@ -7,13 +7,20 @@ piecewise-constant rate. Schedules are immutable: `extend` and `join` return new
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from paceline.errors import InputError
+from paceline.json_fields import FieldError, check_field, list_of, number, shown, whole_number
 from paceline.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
+
+_FIELDS = {
+    "steps": whole_number(1),
+    "change_points": list_of(whole_number()),
+    "multipliers": list_of(number(), of_floats=True),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -46,10 +53,12 @@ class Schedule:
                 f"{points.size}: start change_points with 0 and end with the last step"
             )
         if points[0] != 0 or np.any(np.diff(points) < 1) or np.any(points != np.round(points)):
-            raise InputError(f"change points must be whole steps that start at 0 and increase, got {points.tolist()}")
+            raise InputError(
+                f"change points must be whole steps that start at 0 and increase, got {shown(points.tolist())}"
+            )
         if not np.all(np.isfinite(rates) & (rates > 0)):
             raise InputError(
-                f"rates and multipliers must lie in (0, inf), got {rates.tolist()}: use a small rate, not 0"
+                f"rates and multipliers must lie in (0, inf), got {shown(rates.tolist())}: use a small rate, not 0"
             )
         steps = int(steps) or int(points[-1])
         if steps < points[-1]:
@@ -166,15 +175,19 @@ class Schedule:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Schedule":
-        """The schedule that `to_json` wrote."""
-        missing = {"steps", "change_points", "multipliers", "base"} - set(data)
+    def from_json(cls, data: Any) -> "Schedule":
+        """The schedule that `to_json` wrote. A field of another type or range is an error."""
+        if type(data) is not dict:
+            raise FieldError("a schedule", data)
+        given = cast("dict[str, Any]", data)
+        missing = {*_FIELDS, "base"} - set(given)
         if missing:
             raise InputError(
                 f"a schedule in JSON needs steps, change_points, multipliers and base, got none for {sorted(missing)}: "
                 "write it with Schedule.save"
             )
-        return cls(data["multipliers"], data["change_points"], data["steps"], shape_from_json(data["base"]))
+        steps, points, multipliers = (check_field(check, name, given[name]) for name, check in _FIELDS.items())
+        return cls(multipliers, points, steps, check_field(shape_from_json, "base", given["base"]))
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of the rate over the steps; needs the extra `plot`."""
@@ -191,6 +204,6 @@ class Schedule:
         """Read the schedule that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"expected a schedule that was saved or exported as JSON, got {path}: {error}") from error
         return cls.from_json(data)

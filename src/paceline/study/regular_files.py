@@ -1,0 +1,58 @@
+"""Read the files of a study folder: only regular files that lie in it, and only as much as fits into memory.
+
+In a stranger's folder a name may lead anywhere: to a pipe that never ends, to a device, or out of the folder.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from paceline.errors import JournalError
+
+MAX_SETTINGS_BYTES = 64_000_000
+MAX_BYTES = 8_000_000_000
+OWN_NAMES = ("study.json", "journal.jsonl", "known.jsonl", "storage.json", "lock", "checkpoints")
+
+
+def read_regular_file(path: Path, most: int = MAX_BYTES) -> bytes | None:
+    """The content of a file; None if there is none.
+
+    Args:
+        path: the file.
+        most: bytes it may have.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise JournalError(
+            f"{path} cannot be opened ({error.strerror}): check it, or restore it from a copy"
+        ) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise JournalError(f"{path} should be a file, got {_kind(status.st_mode)}: restore it from a copy")
+        if status.st_size > most:
+            raise JournalError(
+                f"{path} should have at most {most:,} bytes, got {status.st_size:,}: it was damaged, restore it"
+            )
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse to write a study whose files are links: they may lead out of its folder."""
+    for name in [*OWN_NAMES, *(f"{name}.tmp" for name in OWN_NAMES)]:
+        if (folder / name).is_symlink():
+            raise JournalError(
+                f"{folder / name} should lie in the study's folder, got a link: move what it leads to here, or link "
+                "the whole folder"
+            )
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")

@@ -1,0 +1,44 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import JournalError
+from paceline.study.regular_files import read_regular_file, refuse_links
+
+
+def test_a_file_is_read_and_a_missing_one_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"text")
+    assert read_regular_file(tmp_path / "a") == b"text"
+    assert read_regular_file(tmp_path / "b") is None
+    assert read_regular_file(tmp_path / "a" / "b") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files")
+def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name, message in {
+        "pipe": "should be a file, got a pipe",
+        "folder": "should be a file, got a folder",
+        "loop": "cannot be opened",
+        "endless": "should be a file, got a device",
+    }.items():
+        with pytest.raises(JournalError, match=message):
+            read_regular_file(tmp_path / name)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 11)
+    with pytest.raises(JournalError, match="should have at most 10 bytes, got 11"):
+        read_regular_file(tmp_path / "a", most=10)
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "lock", "checkpoints", "study.json.tmp"])
+def test_a_study_whose_files_are_links_is_not_written(name: str, tmp_path: Path) -> None:
+    refuse_links(tmp_path)
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(JournalError, match="should lie in the study's folder, got a link"):
+        refuse_links(tmp_path)
