@@ -1,12 +1,13 @@
 """A position in the data can be saved and returned to, whatever the batches come from."""
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, WeightedRandomSampler
 
 from paceline.errors import TrainingError
 from paceline.training import DeviceBatches, Randomness
@@ -66,3 +67,105 @@ def test_empty_batches_say_what_to_do() -> None:
     once, randomness = resumable(iter([torch.ones(1)]))
     with pytest.raises(TrainingError, match="can be iterated again and again"):
         take(once, randomness, 2)
+
+
+class Rows(Dataset[torch.Tensor]):
+    """Rows that count how often they are loaded, with random noise as an augmentation has it."""
+
+    def __init__(self, count: int = 20) -> None:
+        self.count, self.loaded = count, 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        self.loaded += 1
+        return row + torch.rand(())
+
+
+def loaders() -> dict[str, DataLoader[torch.Tensor]]:
+    rows, generator = Rows(), torch.Generator().manual_seed(3)
+    weighted = WeightedRandomSampler([1.0 + i for i in range(20)], 20)
+    return {
+        "shuffled": DataLoader(rows, batch_size=2, shuffle=True),
+        "in order": DataLoader(rows, batch_size=3, drop_last=True),
+        "a generator of its own": DataLoader(rows, batch_size=2, shuffle=True, generator=generator),
+        "a sampler": DataLoader(rows, batch_size=2, sampler=weighted),
+        "a batch sampler": DataLoader(rows, batch_sampler=BatchSampler(SequentialSampler(rows), 2, drop_last=False)),
+        "single rows": DataLoader(rows, batch_size=None, shuffle=True),
+    }
+
+
+@pytest.mark.parametrize("name", loaders())
+def test_a_loader_is_entered_in_the_middle_without_loading_what_was_before(name: str) -> None:
+    batches, randomness = resumable(loaders()[name])
+    take(batches, randomness, 4)
+    state, now = deepcopy(batches.state_dict()), deepcopy(randomness.state)
+    expected = take(batches, randomness, 20)
+    loader = loaders()[name]
+    again, other = resumable(loader, seed=99)
+    again.load_state_dict(state)
+    other.state = now
+    assert loader.dataset.loaded == 0  # pyright: ignore[reportAttributeAccessIssue]
+    assert take(again, other, 20) == expected
+
+
+def test_with_workers_it_makes_no_difference_whether_a_fork_is_resumed() -> None:
+    def make() -> tuple[ResumableBatches, Randomness]:
+        return resumable(DataLoader(Rows(), batch_size=2, shuffle=True, num_workers=1))
+
+    batches, randomness = make()
+    first = take(batches, randomness, 3)
+    state, now = deepcopy(batches.state_dict()), deepcopy(randomness.state)
+    batches.begin_interval()
+    expected = take(batches, randomness, 9)
+    again, other = make()
+    again.load_state_dict(state)
+    other.state = now
+    again.begin_interval()
+    assert take(again, other, 9) == expected
+    rows = [int(row) for batch in (*first, *expected[:7]) for row in batch]
+    assert sorted(rows) == list(range(20))
+
+
+class Counting:
+    """Batches with a state of their own."""
+
+    def __init__(self) -> None:
+        self.next_batch, self.begins_at, self.read = 0, 0, 0
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        self.next_batch, self.begins_at = self.begins_at, 0
+        while self.next_batch < 6:
+            self.next_batch += 1
+            self.read += 1
+            yield torch.tensor([self.next_batch])
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"next": self.next_batch}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.begins_at = state_dict["next"]
+
+
+def test_a_source_with_a_state_gets_it_back() -> None:
+    batches, randomness = resumable(Counting())
+    take(batches, randomness, 8)
+    state = deepcopy(batches.state_dict())
+    expected = take(batches, randomness, 7)
+    source = Counting()
+    again, other = resumable(source)
+    again.load_state_dict(state)
+    assert take(again, other, 7) == expected
+    assert source.read == 7
+
+
+def test_reading_again_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paceline.training.resumable_batches.SLOW_SECONDS", 0.0)
+    batches, randomness = resumable(SOURCES["list"]())
+    take(batches, randomness, 3)
+    with pytest.warns(UserWarning, match=r"reads its epoch again from the start, here 3 batches"):
+        batches.load_state_dict(batches.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        batches.load_state_dict(batches.state_dict())

@@ -9,11 +9,14 @@ metrics. A fork under a schedule ends with the weights that `Trainer.train` woul
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import torch
+from accelerate.data_loader import DataLoaderShard, skip_first_batches  # pyright: ignore[reportMissingTypeStubs]
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.data import IterableDataset
 from transformers import Trainer
 from transformers.trainer_callback import DefaultFlowCallback
 
@@ -156,7 +159,24 @@ class _ShuffledLoader:
         self._loader = loader
 
     def __iter__(self) -> Iterator[Any]:
+        self._set_epoch()
+        return iter(self._loader)
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether batches are drawn before they are asked for: Accelerate's loaders are one batch ahead."""
+        return True
+
+    def epoch(self, position: int = 0) -> Iterator[Any] | None:
+        """The batches of an epoch from a position on; None if the data set is not map-style."""
+        if not isinstance(self._loader, DataLoaderShard) or isinstance(self._loader.dataset, IterableDataset):
+            return None
+        self._set_epoch()
+        batches = iter(skip_first_batches(self._loader, position))
+        first = list(islice(batches, 1))  # the loader begins when it is first asked, and that draws random numbers
+        return chain(first, batches)
+
+    def _set_epoch(self) -> None:
         set_epoch: Any = getattr(self._loader, "set_epoch", None)
         if set_epoch is not None:
             set_epoch(int(torch.randint(2**31, ())))
-        return iter(self._loader)

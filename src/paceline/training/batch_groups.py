@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from paceline.training.loader_position import draws_ahead, enter_epoch
+
 
 class BatchGroups:
     """Yields lists of `size` batches; the last list of an epoch may be shorter.
@@ -17,6 +19,18 @@ class BatchGroups:
         self.batches, self.size = batches, size
 
     def __iter__(self) -> Iterator[list[Any]]:
-        batches = iter(self.batches)
+        return self._groups(iter(self.batches))
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether batches are drawn before they are asked for, with random numbers that cannot be saved."""
+        return draws_ahead(self.batches)
+
+    def epoch(self, position: int = 0) -> Iterator[list[Any]] | None:
+        """The groups of an epoch from a position on; None if batches would have to be loaded for that."""
+        batches = enter_epoch(self.batches, position * self.size)
+        return None if batches is None else self._groups(batches)
+
+    def _groups(self, batches: Iterator[Any]) -> Iterator[list[Any]]:
         while group := list(islice(batches, self.size)):
             yield group

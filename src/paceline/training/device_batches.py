@@ -70,6 +70,11 @@ class DeviceBatches:
     def __iter__(self) -> Iterator[Any]:
         return self.epoch()
 
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether random numbers are drawn ahead that cannot be saved: those of an epoch are drawn at its start."""
+        return False
+
     def epoch(self, position: int = 0) -> Iterator[Any]:
         """The batches of an epoch from `position` on. All random numbers of the epoch are drawn at once."""
         table = self.draw_table().to(self.device)

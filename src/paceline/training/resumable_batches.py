@@ -1,11 +1,33 @@
-"""Batches, epoch after epoch, with a position that can be saved and returned to."""
+"""Batches, epoch after epoch, with a position that can be saved and returned to.
 
+How a position is returned to depends on the source. `DeviceBatches` and a DataLoader over a map-style data set are
+entered in the middle. A source with a state of its own, such as torchdata's StatefulDataLoader, gets its state back.
+From any other source the earlier batches are read again, which takes as long as it did the first time.
+"""
+
+import time
+import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from paceline.errors import TrainingError
-from paceline.training.device_batches import DeviceBatches
+from paceline.training.loader_position import SeekableSource, draws_ahead, enter_epoch, generators_of
 from paceline.training.randomness import Randomness, get_random_state
+
+SLOW_SECONDS = 1.0  # reading an epoch again is worth a warning if it takes longer
+
+
+@runtime_checkable
+class StatefulSource(Protocol):
+    """Batches with a state of their own: its position in the epoch that goes on."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position of the epoch that goes on."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Make the next epoch begin there."""
+        ...
 
 
 class ResumableBatches:
@@ -23,6 +45,7 @@ class ResumableBatches:
         self.source, self._randomness = source, randomness
         self.position, self.epoch_random_state = -1, randomness.state
         self._iterator: Iterator[Any] = iter(())
+        self._has_warned = False
 
     def next(self) -> Any:
         """The next batch; a new epoch begins when the last one is over."""
@@ -44,29 +67,73 @@ class ResumableBatches:
     def begin_epoch(self) -> None:
         """Record that an epoch begins with the present random state."""
         self.epoch_random_state, self.position = get_random_state(), 0
+        generators = generators_of(self.source)
+        if generators:
+            self.epoch_random_state["source"] = [generator.get_state() for generator in generators]
+
+    def begin_interval(self) -> None:
+        """Do what a resumed fork does, so that it makes no difference whether one is resumed.
+
+        Random numbers that were drawn ahead cannot be saved, by worker processes for example. Such sources begin anew
+        in each interval.
+        """
+        if self.position > 0 and draws_ahead(self.source):
+            now = self._randomness.state
+            self.load_state_dict(self.state_dict())
+            self._randomness.state = now
 
     def restart(self) -> None:
         """Make the next batch the first of a new epoch."""
         self.position = -1
 
     def state_dict(self) -> dict[str, Any]:
-        """The position, and the random state that the epoch began with."""
-        return {"in_pass": self.position, "pass_generators": self.epoch_random_state}
+        """The position, the random state that the epoch began with, and the source's own state if it has one."""
+        return {"in_pass": self.position, "pass_generators": self.epoch_random_state, **self._own_state()}
 
     def set_position(self, state: dict[str, Any]) -> None:
         """Take over a position without preparing batches, for code that gets the epoch's batches in another way."""
         self.epoch_random_state, self.position = state["pass_generators"], int(state["in_pass"])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a position. Batches before it are drawn again, with the same random numbers, and skipped."""
+        """Return to a position."""
         self.set_position(state)
         if self.position < 0:
             return
         self._randomness.state = self.epoch_random_state
+        for generator, of_epoch in zip(
+            generators_of(self.source), self.epoch_random_state.get("source", ()), strict=False
+        ):
+            generator.set_state(of_epoch)
         with self._randomness.activate():
-            if isinstance(self.source, DeviceBatches):
-                self._iterator = self.source.epoch(self.position)
-                return
-            self._iterator = iter(self.source)
-            for _ in range(self.position):
-                next(self._iterator)
+            self._iterator = self._from_position(state)
+
+    def _from_position(self, state: dict[str, Any]) -> Iterator[Any]:
+        entered = enter_epoch(self.source, self.position)
+        if entered is not None:
+            return entered
+        if "source" in state and isinstance(self.source, StatefulSource):
+            self.source.load_state_dict(state["source"])
+            return iter(self.source)
+        return self._read_again()
+
+    def _read_again(self) -> Iterator[Any]:
+        """An epoch whose earlier batches are drawn again, with the same random numbers, and thrown away."""
+        began, batches = time.perf_counter(), iter(self.source)
+        for _ in range(self.position):
+            next(batches)
+        seconds = time.perf_counter() - began
+        if seconds > SLOW_SECONDS and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"a fork that is resumed reads its epoch again from the start, here {self.position:,} batches in "
+                f"{seconds:.1f} s: use a DataLoader over a map-style data set, DeviceBatches, or batches with "
+                "state_dict and load_state_dict, which are entered in the middle",
+                stacklevel=2,
+            )
+        return batches
+
+    def _own_state(self) -> dict[str, Any]:
+        source: Any = self.source
+        if self.position < 0 or isinstance(source, SeekableSource) or not isinstance(source, StatefulSource):
+            return {}
+        return {"source": source.state_dict()}

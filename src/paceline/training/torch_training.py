@@ -79,6 +79,7 @@ class TorchTraining:
         """Train to step `stop`; yield raw and averaged values every `every` steps and at `stop`."""
         # checkpoints hold no batches, so a run that continues must forget them as a resumed one does
         self._recent.clear()
+        self.batches.begin_interval()
         if self.steps_done == 0 and self.evaluate is not None:
             with self.randomness.activate():
                 value = self._evaluation()

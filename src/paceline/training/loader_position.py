@@ -1,0 +1,109 @@
+"""Entering an epoch in the middle, without loading the batches before it.
+
+A DataLoader over a map-style data set draws which rows a batch takes apart from loading them. So a resumed fork draws
+the rows of the earlier batches again, with the same random numbers, and loads none of them.
+"""
+
+# torch leaves the types of loaders open
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+
+@runtime_checkable
+class SeekableSource(Protocol):
+    """Batches whose epochs can be entered in the middle."""
+
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether batches are drawn before they are asked for, with random numbers that cannot be saved."""
+        ...
+
+    def epoch(self, position: int = 0) -> Iterator[Any] | None:
+        """The batches of an epoch from a position on; None if this source cannot do it after all."""
+        ...
+
+
+def enter_epoch(source: Any, position: int) -> Iterator[Any] | None:
+    """The batches of an epoch from a position on; None if those before it would have to be loaded.
+
+    The random state must be that of the start of the epoch.
+    """
+    if isinstance(source, SeekableSource):
+        return source.epoch(position)
+    return _batches_from(source, position) if _is_plain_loader(source) else None
+
+
+def draws_ahead(source: Any) -> bool:
+    """Whether batches are drawn before they are asked for, with random numbers that cannot be saved."""
+    if isinstance(source, SeekableSource):
+        return source.draws_ahead
+    return _is_plain_loader(source) and source.num_workers > 0
+
+
+def _is_plain_loader(source: Any) -> bool:
+    """Whether it is a DataLoader over a map-style data set, with torch's own way through it."""
+    return (
+        isinstance(source, DataLoader)
+        and type(source).__iter__ is DataLoader.__iter__
+        and not isinstance(source.dataset, IterableDataset)  # pyright: ignore[reportUnknownMemberType]
+    )
+
+
+def _batches_from(loader: "DataLoader[Any]", position: int) -> Iterator[Any]:
+    """The batches of an epoch from a position on.
+
+    Workers get another seed than at the start of the epoch, so that they do not repeat its augmentations.
+    """
+    rest = copy.copy(loader)
+    is_batched = loader.batch_sampler is not None
+    sampler = _LateSampler(loader.batch_sampler if is_batched else loader.sampler, position)
+    object.__setattr__(rest, "batch_sampler" if is_batched else "sampler", sampler)  # a loader refuses to be changed
+    object.__setattr__(rest, "persistent_workers", False)
+    rest._iterator = None  # pyright: ignore[reportPrivateUsage]
+    if loader.num_workers:
+        seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)  # as a loader draws it
+        rest.generator = torch.Generator().manual_seed((int(seed) + position) % 2**63)
+    batches = iter(rest)
+    sampler.skip()
+    return batches
+
+
+def generators_of(source: Any) -> "list[torch.Generator]":
+    """The generators of a loader's own, which are no part of the global random state."""
+    if not isinstance(source, DataLoader):
+        return []
+    batch_sampler: Any = source.batch_sampler
+    found = [source.generator, getattr(source.sampler, "generator", None)]
+    found.append(getattr(getattr(batch_sampler, "sampler", None), "generator", None))
+    return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
+
+
+class _LateSampler:
+    """A sampler that begins at a position. What it draws for the earlier ones is drawn when it is first asked."""
+
+    def __init__(self, sampler: Any, position: int) -> None:
+        self._sampler, self._left = sampler, position
+        self._rows: Iterator[Any] = iter(())
+
+    def __iter__(self) -> Iterator[Any]:
+        self._rows = iter(self._sampler)  # some samplers draw here
+        return self._generate()
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def skip(self) -> None:
+        """Draw the rows of the earlier batches now."""
+        while self._left:
+            next(self._rows, None)  # the last group of batches may be shorter
+            self._left -= 1
+
+    def _generate(self) -> Iterator[Any]:
+        self.skip()
+        yield from self._rows
