@@ -158,7 +158,9 @@ def check_of(annotation: Any) -> Check:
     if origin is Literal:
         return _one_of(arguments)
     if origin in (list, tuple):
-        return list_of(check_of(arguments[0]), as_tuple=origin is tuple, of_floats=arguments[0] is float)
+        return list_of(
+            check_of(arguments[0]), as_tuple=origin is tuple, of_floats=arguments[0] in (float, float | None)
+        )
     if origin is dict:
         return plain_data if arguments[1] is Any else _mapping_of(check_of(arguments[1]))
     if is_typeddict(annotation):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import JournalError
-from paceline.study.regular_files import read_regular_file, refuse_links
+from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links
 
 
 def test_a_file_is_read_and_a_missing_one_is_none(tmp_path: Path) -> None:
@@ -28,6 +28,16 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> No
     }.items():
         with pytest.raises(JournalError, match=message):
             read_regular_file(tmp_path / name)
+
+
+def test_an_open_file_can_be_read_from_any_place(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one two")
+    file = open_regular_file(tmp_path / "a")
+    assert file is not None
+    with file:
+        file.seek(4)
+        assert file.read(3) == b"two"
+    assert open_regular_file(tmp_path / "b") is None
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:

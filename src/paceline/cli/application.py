@@ -1,5 +1,6 @@
 """The application that commands are added to. Errors, warnings and notes are printed as one line each."""
 
+import json
 import logging
 import warnings
 from collections.abc import Generator
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from paceline.errors import PacelineError, TrainingError
+from paceline.safe_text import safe_text
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,7 +40,19 @@ def options(
 
 def print_line(line: str) -> None:
     """Print to stderr, so that it does not mix with the output."""
-    typer.echo(line, err=True)
+    typer.echo(safe_text(line, keep="\n"), err=True)
+
+
+def print_json(data: "dict[str, Any]") -> None:
+    """Print one object to stdout, in characters that every terminal shows as they are."""
+    typer.echo(json.dumps(data).replace("\x7f", "\\u007f"))
+
+
+class _SafeFormatter(logging.Formatter):
+    """Log lines that may quote a stranger's study."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return safe_text(super().format(record), keep="\n")
 
 
 @contextmanager
@@ -49,7 +63,7 @@ def report_errors() -> Generator[None]:
         print_line(f"note: {message}")
 
     handler, logger = logging.StreamHandler(), logging.getLogger("paceline")  # to stderr, as the notes
-    handler.setFormatter(logging.Formatter("note: %(message)s"))
+    handler.setFormatter(_SafeFormatter("note: %(message)s"))
     with warnings.catch_warnings():
         warnings.showwarning = note
         logger.addHandler(handler)

@@ -1,12 +1,11 @@
 """`paceline plan`: a schedule for the next run of a model, from logs of earlier runs."""
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from paceline.cli.application import app, report_errors
+from paceline.cli.application import app, print_json, report_errors
 from paceline.cli.lr_option import CommandWithLr
 from paceline.cli.options import JsonOption, ModeName, PlanFamily
 
@@ -83,7 +82,7 @@ def plan(
         if json:
             from paceline.views import plan_json
 
-            typer.echo(json_module.dumps({"out": str(out), **plan_json(view)}))
+            print_json({"out": str(out), **plan_json(view)})
             return
         from paceline.views import describe_plan, make_console
 

@@ -19,9 +19,12 @@ def report(
     The file needs no network and no other files. Studies may still be running.
     """
     with report_errors():
+        from paceline.study import reading
         from paceline.views import html_report
 
-        page = html_report({str(study): load_events(study) for study in studies})
+        events = {str(study): load_events(study) for study in studies}
+        with reading(", ".join(events)):
+            page = html_report(events)
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(page, encoding="utf-8")
         print_line(f"wrote {output}: open it in a browser")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paceline.cli.application import app, print_line, report_errors
+from paceline.cli.application import app, print_json, print_line, report_errors
 from paceline.cli.options import FactoryArgument, FormatName, JsonOption, StudyArgument, TaskOption
 from paceline.cli.study_loading import load_view
 from paceline.errors import InputError
@@ -20,15 +20,21 @@ if TYPE_CHECKING:
 def show(study: StudyArgument, json: JsonOption = False) -> None:
     """Show a study: settings, forks, decisions and the result. It may still be running."""
     with report_errors():
+        from paceline.study import reading
+
         view = load_view(study)
         if json:
             from paceline.views import study_json
 
-            typer.echo(json_module.dumps({"study": str(study), **study_json(view)}))
+            with reading(study):
+                data = study_json(view)
+            print_json({"study": str(study), **data})
             return
         from paceline.views import make_console, study_page
 
-        make_console().print(study_page(view, study))
+        with reading(study):
+            page = study_page(view, study)
+        make_console().print(page)
 
 
 @app.command()
@@ -45,15 +51,17 @@ def export(
 ) -> None:
     """Write the schedule that a study found: as JSON, as a table, or as a Python function without dependencies."""
     with report_errors():
+        from paceline.study import reading
         from paceline.views import as_csv, as_python
 
         view = load_view(study)
-        schedule, origin = _schedule_and_origin(view, study, task, best=best)
-        text = {
-            FormatName.json: lambda: json_module.dumps(schedule.to_json(), indent=1) + "\n",
-            FormatName.csv: lambda: as_csv(schedule),
-            FormatName.python: lambda: as_python(schedule, origin),
-        }[format]()
+        with reading(study):
+            schedule, origin = _schedule_and_origin(view, study, task, best=best)
+            text = {
+                FormatName.json: lambda: json_module.dumps(schedule.to_json(), indent=1) + "\n",
+                FormatName.csv: lambda: as_csv(schedule),
+                FormatName.python: lambda: as_python(schedule),
+            }[format]()
         if output is None:
             typer.echo(text, nl=False)
         else:
@@ -135,7 +143,7 @@ def replay(study: StudyArgument, factory: FactoryArgument, json: JsonOption = Fa
             steps, values = view.whole_run(best.fork)
             original = {"fork": best.fork, "steps": steps, "values": values}
             again = {"steps": run.steps, "values": finite_values(run.values)}
-            typer.echo(json_module.dumps({"study": original, "replay": again}))
+            print_json({"study": original, "replay": again})
         else:
             console.print(compare_runs(view, best.fork, run))
 

@@ -1,12 +1,11 @@
 """`paceline tasks`: schedules for a family of tasks."""
 
-import json as json_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from paceline.cli.application import app, report_errors
+from paceline.cli.application import app, print_json, report_errors
 from paceline.cli.lr_option import CommandWithLr
 from paceline.cli.options import (
     AddressOption,
@@ -87,7 +86,7 @@ def tasks(
         _run(factories, folder, None if quiet or json else console, asked)
         view = journal_view(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **study_json(view)}))
+            print_json({"study": str(folder), **study_json(view)})
         else:
             for line in describe_result(view, folder):
                 console.print(line, soft_wrap=isinstance(line, str))

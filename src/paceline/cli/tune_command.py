@@ -1,13 +1,12 @@
 """`paceline tune`: tune the learning rate of one training while it runs."""
 
-import json as json_module
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paceline.cli.application import app, report_errors
+from paceline.cli.application import app, print_json, report_errors
 from paceline.cli.lr_option import CommandWithLr
 from paceline.cli.options import (
     AddressOption,
@@ -87,7 +86,7 @@ def tune(
         seconds = _run(make_training, goal, strategy, folder, make_runner, None if quiet or json else console)
         view = journal_view(folder)
         if json:
-            typer.echo(json_module.dumps({"study": str(folder), **study_json(view), "seconds": seconds}))
+            print_json({"study": str(folder), **study_json(view), "seconds": seconds})
         else:
             console.print(*describe_result(view, folder), sep="\n", soft_wrap=True)
 

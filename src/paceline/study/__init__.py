@@ -9,14 +9,17 @@ from paceline.study.fork_traces import ForkTraces, column, failure_of_values
 from paceline.study.journal import Journal, read_journal, read_line
 from paceline.study.known_runs import digest_of_runs, load_known_runs, save_known_runs, with_parents
 from paceline.study.reasons import Failure, Reason, as_failure, as_reason, because
+from paceline.study.regular_files import open_regular_file
 from paceline.study.settings import read_settings, write_settings
 from paceline.study.state import DecisionState, ForkState, Head, StudyState
 from paceline.study.study import Study
 from paceline.study.turning import TurnRule, turned_at
+from paceline.study.unreadable import UNREADABLE, reading
 from paceline.study.wording import describe, describe_all, describe_failure, format_number
 
 __all__ = [
     "EVENTS",
+    "UNREADABLE",
     "BestRun",
     "BestState",
     "BestStates",
@@ -57,9 +60,11 @@ __all__ = [
     "format_number",
     "kept_state",
     "load_known_runs",
+    "open_regular_file",
     "read_journal",
     "read_line",
     "read_settings",
+    "reading",
     "save_known_runs",
     "search_studies",
     "studies_below",

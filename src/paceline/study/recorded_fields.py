@@ -99,8 +99,8 @@ class FailureRow(TypedDict):
     """P(fail) over the rates that a clone may get."""
 
     fork: NotRequired[int]
-    rates: list[float]
-    probability: list[float]
+    rates: list[Number]
+    probability: list[Number]
 
 
 class CandidateRow(TypedDict):
@@ -119,8 +119,8 @@ class LatentGrid(TypedDict):
 class SurfaceDetails(TypedDict):
     """A model over a grid of values and rates."""
 
-    values: list[float]
-    rates: list[float]
+    values: list[Number]
+    rates: list[Number]
     latents: list[LatentGrid]
     p_fail: NotRequired[list[list[Number]]]
 
@@ -129,16 +129,16 @@ class TaskLocation(TypedDict):
     """Where a model places a task."""
 
     task: Name
-    at: list[float]
+    at: list[Number]
 
 
 class LocationDetails(TypedDict):
     """Where a new task may lie."""
 
-    mean: list[float]
-    covariance: list[list[float]]
-    samples: list[list[float]]
-    weights: list[float]
+    mean: list[Number]
+    covariance: list[list[Number]]
+    samples: list[list[Number]]
+    weights: list[Number]
 
 
 class AnswerRow(TypedDict):

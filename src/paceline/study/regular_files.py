@@ -6,12 +6,30 @@ In a stranger's folder a name may lead anywhere: to a pipe that never ends, to a
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from paceline.errors import JournalError
 
 MAX_SETTINGS_BYTES = 64_000_000
 MAX_BYTES = 8_000_000_000
 OWN_NAMES = ("study.json", "journal.jsonl", "known.jsonl", "storage.json", "lock", "checkpoints")
+
+
+def open_regular_file(path: Path, buffering: int = -1) -> BinaryIO | None:
+    """A file, open to be read; None if there is none. It never waits, as opening a pipe would."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise JournalError(
+            f"{path} cannot be opened ({error.strerror}): check it, or restore it from a copy"
+        ) from error
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise JournalError(f"{path} should be a file, got {_kind(mode)}: restore it from a copy")
+    return os.fdopen(descriptor, "rb", buffering=buffering)
 
 
 def read_regular_file(path: Path, most: int = MAX_BYTES) -> bytes | None:
@@ -21,26 +39,14 @@ def read_regular_file(path: Path, most: int = MAX_BYTES) -> bytes | None:
         path: the file.
         most: bytes it may have.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except (FileNotFoundError, NotADirectoryError):
+    file = open_regular_file(path)
+    if file is None:
         return None
-    except OSError as error:
-        raise JournalError(
-            f"{path} cannot be opened ({error.strerror}): check it, or restore it from a copy"
-        ) from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise JournalError(f"{path} should be a file, got {_kind(status.st_mode)}: restore it from a copy")
-        if status.st_size > most:
-            raise JournalError(
-                f"{path} should have at most {most:,} bytes, got {status.st_size:,}: it was damaged, restore it"
-            )
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(status.st_size)
-    finally:
-        os.close(descriptor)
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise JournalError(f"{path} should have at most {most:,} bytes, got {size:,}: it was damaged, restore it")
+        return file.read(size)
 
 
 def refuse_links(folder: Path) -> None:

@@ -40,6 +40,7 @@ from paceline.study import (
     describe,
     digest_of_runs,
     read_settings,
+    reading,
     save_known_runs,
     write_settings,
 )
@@ -298,6 +299,8 @@ class Tuner:
         last = max((i for i, event in enumerate(events) if isinstance(event, Decided)), default=len(events) - 1)
         for event in events[: last + 1]:
             self._state.append(event)
+        with reading():
+            _ = self.history
         decided, after = events[last], events[last + 1 :]
         missing: list[Event] = []
         if isinstance(decided, Decided) and not is_whole(decided, after):
@@ -310,6 +313,8 @@ class Tuner:
             missing = again[len(after) :]
         for event in after:
             self._state.append(event)
+        with reading():
+            _ = self.history
         self._record(*missing)
 
     def _opened(self, folder: Path) -> Journal:

@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from paceline.safe_text import safe_text
 from paceline.study import Event, StudyState, describe_all
 from paceline.views.data import StudyView
 from paceline.views.format import format_progress
@@ -98,7 +99,8 @@ class ScreenDisplay:
         how = "ended or failed earlier" if view.tasks else "dropped or failed earlier"
         note = [Text(f"{len(hidden)} {how}", style="dim")] * bool(hidden)
         reasons = [
-            Text(f"decision {d.round}: {'; '.join(describe_all(d.reasons))}") for d in view.decisions[-MAX_DECISIONS:]
+            Text(safe_text(f"decision {d.round}: {'; '.join(describe_all(d.reasons))}"))
+            for d in view.decisions[-MAX_DECISIONS:]
         ]
         return Group(self._bar(view, done), fork_table(view, shown), *note, *reasons)
 
@@ -107,7 +109,7 @@ class ScreenDisplay:
         left = f"{elapsed / steps * (view.total_steps - done):.0f} s left" if steps > 0 else ""
         row = Table.grid(padding=(0, 2, 0, 0))
         bar = ProgressBar(total=max(view.total_steps, 1), completed=done, width=30)
-        title = [Text(self._title, style="bold")] if self._title else []
+        title = [Text(safe_text(self._title), style="bold")] if self._title else []
         row.add_row(*title, bar, format_progress(view, done), left)
         return row
 

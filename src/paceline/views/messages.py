@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from paceline.safe_text import safe_text
 from paceline.study import Decided, Event, Finished, Interval, Report, StudyState
 from paceline.views.data import StudyView
 from paceline.views.format import format_cost, format_progress
@@ -19,6 +20,11 @@ from paceline.views.projection import study_view
 from paceline.views.text import describe_result, event_lines, make_console
 
 logger = logging.getLogger("paceline")
+
+
+def _say(text: str) -> None:
+    """One line, and no other: text of a study cannot add a line of its own to a log."""
+    logger.info(safe_text(text))
 
 
 class Messages:
@@ -38,7 +44,7 @@ class Messages:
         self._done = sum(event.stop - event.start for event in past if isinstance(event, Report))
         self._bar: Bar | None = None
         if past:
-            logger.info(self._continued(study_view(self._state)))
+            _say(self._continued(study_view(self._state)))
 
     def on_event(self, event: Event) -> None:
         """Log decisions, failures and the end."""
@@ -53,11 +59,11 @@ class Messages:
                     self._log_lines(event)
             case Decided():
                 if event.round == 1:
-                    logger.info(self._beginning(study_view(self._state), event.details.get("proposals", 1)))
+                    _say(self._beginning(study_view(self._state), event.details.get("proposals", 1)))
                 self._log_lines(event)
             case Finished():
                 self.close()
-                logger.info(str(describe_result(study_view(self._state), self._folder or Path())[0]))
+                _say(str(describe_result(study_view(self._state), self._folder or Path())[0]))
             case _:
                 pass
 
@@ -80,7 +86,7 @@ class Messages:
 
     def _log_lines(self, event: Event) -> None:
         for line in event_lines(event, study_view(self._state)):
-            logger.info(line)
+            _say(line)
 
     def _beginning(self, view: StudyView, runs: int) -> str:
         low, high = view.settings["lr"]

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from paceline.safe_text import safe_text
 from paceline.shapes import WarmupStableDecay
 from paceline.traces import Schedule
 from paceline.views.format import format_number, format_schedule
@@ -25,7 +26,7 @@ def describe_plan(view: PlanView) -> RenderableType:
     goal = "median" if view.quantile == 0.5 else f"{view.quantile:g}-quantile (lower is more careful)"
     return Group(
         _sources(view),
-        *(Text(f"caveat: {caveat}", style="yellow") for caveat in view.caveats),
+        *(Text(safe_text(f"caveat: {caveat}"), style="yellow") for caveat in view.caveats),
         "",
         Text(f"plan for a run of {view.steps:,} steps", style="bold"),
         describe_schedule(view.schedule),

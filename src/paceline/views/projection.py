@@ -21,6 +21,7 @@ from paceline.study import (
     best_in,
     embedding_in,
     kept_state,
+    reading,
 )
 from paceline.traces import Objective
 from paceline.views.data import Band, CostPoint, DecisionView, ForkView, State, StudyView
@@ -49,7 +50,12 @@ ALL = Selection()
 
 
 def study_view(study: "StudyState | Iterable[Event]", selection: Selection = ALL) -> StudyView:
-    """The view of a study, from its state or from its events."""
+    """The view of a study, from its state or from its events; if these contradict each other, a `JournalError`."""
+    with reading():
+        return _view(study, selection)
+
+
+def _view(study: "StudyState | Iterable[Event]", selection: Selection) -> StudyView:
     state = study if isinstance(study, StudyState) else StudyState.of(study)
     end = state.count if selection.end is None else min(selection.end, state.count)
     settings = state.settings

@@ -7,15 +7,16 @@ else.
 
 import base64
 import hashlib
+import html
 import json
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from importlib import import_module, resources
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
+from paceline.safe_text import safe_text
 from paceline.study import Event, StudyState
 from paceline.views.captions import CAPTIONS
 from paceline.views.data import StudyView
@@ -50,10 +51,14 @@ def html_report(studies: Mapping[str, Sequence[Event]]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_content_policy(library, script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(', '.join(views))}: paceline report</title>\n"
+        f"<title>{_escaped(', '.join(views))}: paceline report</title>\n"
         f"<style>\n{_page_file('report.css')}</style>\n</head>\n<body>\n<main>\n{''.join(parts)}</main>\n"
         f"{''.join(data)}<script>{library}</script>\n<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _escaped(text: str) -> str:
+    return html.escape(safe_text(text, keep="\n"))
 
 
 def _page_file(name: str) -> str:
@@ -78,7 +83,7 @@ def _comparison(views: Mapping[str, StudyView], figures: dict[str, Figure]) -> s
     """Cost against value of the studies, and a link to each."""
     by_folder_name = {Path(name).name: view for name, view in views.items()}
     figures["costs"] = _without_title(costs(by_folder_name if len(by_folder_name) == len(views) else views))
-    links = "".join(f'<li><a href="#s{i}">{escape(name)}</a></li>' for i, name in enumerate(views))
+    links = "".join(f'<li><a href="#s{i}">{_escaped(name)}</a></li>' for i, name in enumerate(views))
     header = f"<header><h1>{len(views)} studies</h1><ul>{links}</ul></header>\n"
     return header + _figure("costs", "costs", figures["costs"])
 
@@ -92,13 +97,13 @@ def _study(name: str, view: StudyView, state: StudyState, key: str, figures: dic
             figures[f"{key}-{kind}"] = _without_title(figure)
             sections.append(_figure(f"{key}-{kind}", kind, figure))
     result = "".join(
-        _table(part) if isinstance(part, Table) else f"<p>{escape(str(part))}</p>\n"
+        _table(part) if isinstance(part, Table) else f"<p>{_escaped(str(part))}</p>\n"
         for part in describe_result(view, Path(name))
     )
-    request = f"<p>{escape(describe_settings(view))}</p>" if view.settings else ""
-    settings = escape(json.dumps(view.settings, indent=1, ensure_ascii=False))
+    request = f"<p>{_escaped(describe_settings(view))}</p>" if view.settings else ""
+    settings = _escaped(json.dumps(view.settings, indent=1, ensure_ascii=False))
     return (
-        f'<article id="{key}">\n<h1>{escape(name)}</h1>\n{request}\n'
+        f'<article id="{key}">\n<h1>{_escaped(name)}</h1>\n{request}\n'
         f"<section><h2>Result</h2>\n{result}</section>\n{''.join(sections)}"
         f"<section><h2>Decisions</h2>\n{_decisions(view, state)}</section>\n"
         f"<section><h2>{'Runs' if view.tasks else 'Forks'}</h2>\n{_table(fork_table(view, view.forks))}</section>\n"
@@ -126,7 +131,7 @@ def _decisions(view: StudyView, state: StudyState) -> str:
     """A block for each decision, with a line for each sentence about it."""
     blocks = list[str]()
     for decision in decision_texts(state):
-        lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in decision.sentences)
+        lines = "".join(f"<li>{_escaped(sentence)}</li>" for sentence in decision.sentences)
         step = "" if view.tasks else f", step {decision.step:,}"
         duration = f"{1000 * decision.seconds:.0f} ms"
         blocks.append(
@@ -138,11 +143,11 @@ def _decisions(view: StudyView, state: StudyState) -> str:
 def _table(table: Table) -> str:
     """A table made for terminals, as HTML."""
     columns = [(_plain_text(column.header), [_plain_text(cell) for cell in column.cells]) for column in table.columns]
-    head = "".join(f'<th scope="col">{escape(header)}</th>' for header, _ in columns)
+    head = "".join(f'<th scope="col">{_escaped(header)}</th>' for header, _ in columns)
     classes = ["number" if column.justify == "right" else "words" for column in table.columns]
     body = ""
     for row in zip(*(cells for _, cells in columns), strict=True):
-        cells = "".join(f"<td class={kind}>{escape(cell)}</td>" for kind, cell in zip(classes, row, strict=True))
+        cells = "".join(f"<td class={kind}>{_escaped(cell)}</td>" for kind, cell in zip(classes, row, strict=True))
         body += f"<tr>{cells}</tr>\n"
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from paceline.safe_text import safe_text
 from paceline.study import Checkpoints, Decided, Dropped, Event, Report, describe, describe_all, describe_failure
 from paceline.views.data import ForkView, StudyView
 from paceline.views.family import describe_family, family_result, run_lines
@@ -35,8 +37,16 @@ _COLOURS = {
 
 def make_console(*, stderr: bool = False) -> Console:
     """A console that wraps to the terminal, and not at all into a file or a pipe."""
-    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, markup=False, width=200)
+    console = SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else SafeConsole(stderr=stderr, highlight=False, markup=False, width=200)
+
+
+class SafeConsole(Console):
+    """A console on which text of a study cannot steer the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Every string that is printed, alone or in a table, comes through here."""
+        return super().render_str(safe_text(text, keep="\n\t"), **options)
 
 
 def describe_settings(view: StudyView) -> str:
@@ -145,7 +155,7 @@ def study_page(view: StudyView, path: Path) -> RenderableType:
             str(decision.round) if view.tasks else f"{decision.step:,}", words, f"{1000 * decision.seconds:.0f}"
         )
     return Group(
-        Text(f"study {path}", style="bold"),
+        Text(safe_text(f"study {path}"), style="bold"),
         describe_settings(view),
         "",
         fork_table(view, view.forks),

@@ -12,7 +12,9 @@ from paceline.views.web.journal_lines import JournalLines
 from tests.views.studies import EVENTS
 from tests.views.web.studies import write
 
-GRID = {"surface": [[1.0]], "p_fail": [0.1], "candidates": [1], "ranking": []}
+SURFACE = {"values": [1.0], "rates": [0.1], "latents": [{"mean": [[1.0]], "deviation": [[0.5]]}]}
+P_FAIL = {"fork": 1, "rates": [0.1], "probability": [0.5]}
+GRID = {"surface": SURFACE, "p_fail": [P_FAIL], "candidates": [{"fork": 1, "rates": [0.1]}], "ranking": []}
 WITH_GRIDS: list[Event] = [replace(e, details=GRID) if isinstance(e, Decided) else e for e in EVENTS]
 DECISIONS = [number for number, event in enumerate(WITH_GRIDS) if isinstance(event, Decided)]
 

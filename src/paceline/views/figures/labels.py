@@ -5,6 +5,8 @@
 
 from html import escape
 
+from paceline.safe_text import safe_text
+
 MAX_LENGTH = 70
 
 
@@ -14,6 +16,7 @@ def label(text: str) -> str:
     >>> label("R&D <x>")
     'R&amp;D &lt;x&gt;'
     """
+    text = safe_text(text)
     return escape(text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}...", quote=False)
 
 

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from paceline.errors import PacelineError
+from paceline.safe_text import safe_text
+from paceline.study import UNREADABLE
 from paceline.views.export import as_csv, as_python
 from paceline.views.web.cache import AnswerCache
 from paceline.views.web.catalogue import Catalogue
@@ -25,7 +26,6 @@ from paceline.views.web.study_reader import StudyReader
 from paceline.views.web.watcher import Watcher, list_revision
 
 MAX_COMPARED = 12  # studies in the figure of costs
-UNREADABLE = (PacelineError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
 FORMATS = {"json": "application/json", "csv": "text/csv", "py": "text/x-python"}
 STATIC = {
     "style.css": "text/css",
@@ -123,16 +123,11 @@ class Pages:
         study = await run_sync(self._catalogue.get, name)
         if study is None or kind not in FORMATS:
             return _missing(name)
+        task = request.query_params.get("task", "")
         try:
-            view = await run_sync(study.view)
-            schedule, origin = best_schedule(view, name, request.query_params.get("task", ""))
-            text = {
-                "json": lambda: json.dumps(schedule.to_json(), indent=1) + "\n",
-                "csv": lambda: as_csv(schedule),
-                "py": lambda: as_python(schedule, origin),
-            }[kind]()
+            text = await run_sync(lambda: _schedule_text(study, name, task, kind))
         except UNREADABLE as error:
-            return PlainTextResponse(f"{error}\n", 409)
+            return PlainTextResponse(f"{safe_text(str(error))}\n", 409)
         file = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name.rpartition("/")[2])
         headers = {"Content-Disposition": f'attachment; filename="{file.strip(".") or "study"}-schedule.{kind}"'}
         return Response(text, media_type=FORMATS[kind], headers=headers)
@@ -202,6 +197,13 @@ def make_app(
     return Starlette(routes=Pages(catalogue, ended=ended, compress=not local).routes(), middleware=middleware)
 
 
+def _schedule_text(study: StudyReader, name: str, task: str, kind: str) -> str:
+    schedule, _ = best_schedule(study.view(), name, task)
+    if kind == "json":
+        return json.dumps(schedule.to_json(), indent=1) + "\n"
+    return as_csv(schedule) if kind == "csv" else as_python(schedule)
+
+
 def _summary(study: StudyReader, request: Request) -> bytes:
     return _json(summary(study))
 
@@ -239,7 +241,18 @@ def _cost_figure(studies: dict[str, StudyReader], request: Request) -> bytes:
 
 
 def _json(data: dict[str, Any]) -> bytes:
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(_safe(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _safe(data: Any) -> Any:
+    """Plain data whose text no page has to fear."""
+    if isinstance(data, str):
+        return safe_text(data, keep="\n")
+    if isinstance(data, dict):
+        return {_safe(name): _safe(value) for name, value in data.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(data, list | tuple):
+        return [_safe(item) for item in data]  # pyright: ignore[reportUnknownVariableType]
+    return data
 
 
 def _figure_json(figure: Any, request: Request) -> bytes:
@@ -254,7 +267,7 @@ async def _answer(make: Callable[[], bytes]) -> Response:
     try:
         return Response(await run_sync(make), media_type="application/json")
     except UNREADABLE as error:
-        return JSONResponse({"error": str(error)}, 422)
+        return JSONResponse({"error": safe_text(str(error))}, 422)
 
 
 def _missing(name: str) -> Response:

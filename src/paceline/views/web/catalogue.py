@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.errors import InputError
+from paceline.safe_text import safe_text
 from paceline.study import changed_at, search_studies
 from paceline.views.web.study_reader import StudyReader
 
@@ -69,8 +70,8 @@ class Catalogue:
             for folder in studies:
                 if folder in names.values():
                     continue
-                name = given.name if folder == given else folder.relative_to(given).as_posix()
-                name = name if name not in names else f"{given.name}/{name}"
+                name = safe_text(given.name if folder == given else folder.relative_to(given).as_posix())
+                name = name if name not in names else f"{safe_text(given.name)}/{name}"
                 names[_unused_name(name, names)] = folder
         settled = time.time_ns() - int(SETTLED_AFTER * 1e9)
         self._searched = {f: at if at is None or at < settled else -1 for f, at in searched.items()}

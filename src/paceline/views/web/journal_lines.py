@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, overload
 
-from paceline.study import Decided, Event, read_line
+from paceline.errors import JournalError
+from paceline.study import Decided, Event, open_regular_file, read_line
 
 GRIDS = ("candidates", "p_fail", "surface")  # details of megabytes, drawn for one decision at a time
 
@@ -48,7 +49,7 @@ class JournalLines(Sequence[Event | None]):
         return self.parsed[number]
 
     def _parse(self, number: int) -> Event | None:
-        file = self._file or self.path.open("rb")
+        file = self._file or self._opened()
         try:
             file.seek(self.offsets[number])
             event = read_line(self.path, number, file.readline())
@@ -60,6 +61,12 @@ class JournalLines(Sequence[Event | None]):
         if isinstance(event, Decided) and self.grids_of not in (None, number):
             return replace(event, details={k: v for k, v in event.details.items() if k not in GRIDS})
         return event
+
+    def _opened(self) -> BinaryIO:
+        file = open_regular_file(self.path)
+        if file is None:
+            raise JournalError(f"{self.path} is not there any more: it was removed")
+        return file
 
     @contextmanager
     def reading(self) -> Generator[None]:

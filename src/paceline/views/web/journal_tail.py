@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
-from paceline.study import EVENTS, Head
+from paceline.json_fields import shown, whole_number
+from paceline.study import EVENTS, Head, open_regular_file
 
 CHUNK = 1 << 16
+MAX_LINE = 1 << 28  # bytes; the longest lines hold grids of megabytes
+_count = whole_number()
 KINDS = {*EVENTS, "cloned"}  # the last is of format 1
 _HEAD = re.compile(
-    rb'\{"v":\d+,"n":(\d+),"event":"(\w+)"(?:,"fork":(\d+|null)|,"round":\d+)?(?:,"parent":(\d+|null))?'
-    rb'(?:,"start":(\d+))?(?:,"(?:stop|step)":(\d+))?[,}]'
+    rb'\{"v":\d{1,9},"n":(\d{1,12}),"event":"(\w{1,20})"(?:,"fork":(\d{1,12}|null)|,"round":\d{1,12})?'
+    rb'(?:,"parent":(\d{1,12}|null))?(?:,"start":(\d{1,12}))?(?:,"(?:stop|step)":(\d{1,12}))?[,}]'
 )
 
 
@@ -41,9 +44,8 @@ class JournalTail:
 
     def lines(self) -> Generator[tuple[int, bytes]]:
         """Whole lines that were not read before, each with its offset. A torn last line is left for later."""
-        try:
-            file = self.path.open("rb", buffering=0)
-        except FileNotFoundError:
+        file = open_regular_file(self.path, buffering=0)
+        if file is None:
             return
         with file:
             self._inode = os.fstat(file.fileno()).st_ino
@@ -53,6 +55,10 @@ class JournalTail:
                 end = chunk.rfind(b"\n") + 1
                 if not end:
                     parts.append(chunk)
+                    if len(parts) * CHUNK > MAX_LINE:
+                        raise JournalError(
+                            f"a line is longer than {MAX_LINE:,} bytes: the journal was damaged, restore it"
+                        )
                     continue
                 whole, parts = b"".join([*parts, chunk[:end]]), [chunk[end:]]
                 for line in whole.splitlines(keepends=True):
@@ -68,11 +74,13 @@ def read_head(line: bytes) -> tuple[int, Head]:
         return int(number), Head(kind, *(None if part is None or part == b"null" else int(part) for part in rest))
     try:
         data: dict[str, Any] = json.loads(line)
-        number, kind, stop = int(data["n"]), str(data["event"]), data.get("stop", data.get("step"))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        number, kind = _count(data["n"]), str(data["event"])
+        given = (data.get("fork"), data.get("parent"), data.get("start"), data.get("stop", data.get("step")))
+        head = Head(kind, *(None if value is None else _count(value) for value in given))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise JournalError(
             f"a line is not an event ({error}): the journal was edited or damaged, restore it"
         ) from error
     if kind not in KINDS:
-        raise JournalError(f"unknown event {kind!r}: expected one of {', '.join(EVENTS)}")
-    return number, Head(kind, data.get("fork"), data.get("parent"), data.get("start"), stop)
+        raise JournalError(f"unknown event {shown(kind)}: expected one of {', '.join(EVENTS)}")
+    return number, head

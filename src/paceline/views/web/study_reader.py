@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import JournalError
-from paceline.study import StudyState
+from paceline.safe_text import safe_text
+from paceline.study import UNREADABLE, StudyState
 from paceline.views.data import StudyView
 from paceline.views.decision_text import DecisionText, decision_text
 from paceline.views.projection import study_view
@@ -59,12 +60,12 @@ class StudyReader:
             try:
                 if status is not None:
                     self._read_lines()
-            except (JournalError, OSError) as error:
+            except UNREADABLE as error:
                 self._start_again()
                 if not is_new:  # it may have been replaced by one that has grown as long
                     self.refresh()
                     return
-                self.problem = f"{self.path.name}: {error}"
+                self.problem = safe_text(f"{self.path.name}: {error}")
             self._status_read = _key(status)
 
     def _read_lines(self) -> None:
