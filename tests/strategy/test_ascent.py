@@ -23,6 +23,13 @@ def test_every_schedule_climbs_its_own_hill(normalise: bool) -> None:
     assert not x.requires_grad
 
 
+def test_every_schedule_stays_in_its_box() -> None:
+    highest = torch.tensor([0.2, 0.7], dtype=torch.float64)
+    x = ascend(hill, BEGIN.clamp(max=0.2), 60, highest=highest)
+    torch.testing.assert_close(x, torch.minimum(TOPS, highest[:, None]), atol=0.05, rtol=0)
+    assert bool((x <= highest[:, None]).all())
+
+
 def test_the_best_point_counts_not_the_last() -> None:
     """With steps that leap over the top."""
     x = ascend(hill, TOPS.clamp(0, 1), 3, step_size=0.9)

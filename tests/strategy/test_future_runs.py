@@ -59,6 +59,15 @@ def test_a_start_that_is_better_than_the_sweep_is_kept(model: TraceModel) -> Non
     assert bool((best > search([futures(model)], final_quantile(0.5), 3, coarse)[1]).all())
 
 
+def test_no_rate_above_the_highest_is_tried(model: TraceModel) -> None:
+    highest = torch.tensor([0.6, 0.1], dtype=torch.float64)
+    starts = torch.ones((1, 2, 3), dtype=torch.float64)
+    x, _ = search([futures(model)], final_quantile(0.5), 3, SEARCH, starts=starts, highest=highest)
+    x = climb([futures(model)], 0.5, x, 5, highest)
+    assert bool((x <= highest[:, None]).all())
+    np.testing.assert_allclose(x.numpy(), [[0.6] * 3, [0.1] * 3], atol=0.05)  # the best rates lie above
+
+
 def test_a_run_goes_on_from_where_it_is(model: TraceModel) -> None:
     start = replace(run("slow", 0.2, (0.2, 0.2, 0.2), 9).head(6), task="slow")
     runs = futures(model, ("slow",), start, left=2)

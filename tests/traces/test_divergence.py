@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from paceline import Objective, Schedule, Trace
 from paceline.model import TraceModel
-from paceline.traces import Segmenter, has_diverged, is_absurd
+from paceline.traces import Segmenter, ended_worse, has_diverged, is_absurd, lies_far_above
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,26 @@ def test_intervals_with_absurd_values_are_marked_and_the_first_of_them_is_to_bla
 def test_values_of_either_sign_are_absurd_far_outside_what_was_seen() -> None:
     rewards = np.array([0.1, -0.4, 0.3, 0.5, 0.2, 0.6, -80.0])
     assert is_absurd(-rewards).tolist() == [False] * 6 + [True]
+
+
+@pytest.mark.parametrize(
+    ("losses", "worse"),
+    [
+        ([2.0, 1.0, 0.5], False),
+        ([2.0, 2.9], False),
+        ([2.0, 3.1], True),
+        ([2.0, 9.0, 1.0], False),  # it has recovered
+        ([-0.3, -0.6, -0.001], True),  # 1 / (1 + loss), diverged
+        ([-0.1, -0.09], False),  # an accuracy by chance
+        ([], False),
+    ],
+)
+def test_whether_a_run_that_is_over_ended_worse(losses: list[float], worse: bool) -> None:
+    assert ended_worse(np.array(losses)) is worse
+    assert lies_far_above(np.array(losses)).shape == (len(losses),)
+
+
+def test_a_noisy_value_that_did_not_change_has_not_ended_worse() -> None:
+    noisy = np.array([0.3, 1.0, 0.2, 0.9, 0.4, 1.1, 0.3, 0.8])
+    assert lies_far_above(noisy)[-1]
+    assert not ended_worse(noisy)

@@ -16,6 +16,7 @@ from paceline.model.normals import Normals
 from paceline.model.paths import Draw, RunState
 from paceline.model.preprocess import usable_segments
 from paceline.model.quadrature import hermite
+from paceline.model.stable_rates import StableRates
 from paceline.model.task_embedding import principal_axes
 from paceline.model.task_posterior import TaskPosterior
 from paceline.model.trace_model import TraceModel
@@ -37,6 +38,7 @@ __all__ = [
     "Relaxing",
     "RunState",
     "Signed",
+    "StableRates",
     "TaskPosterior",
     "TraceEncoder",
     "TraceModel",

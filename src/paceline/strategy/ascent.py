@@ -20,8 +20,9 @@ def ascend(
     *,
     step_size: float = 0.05,
     normalise: bool = False,
+    highest: "Float[Tensor, 'schedules'] | None" = None,
 ) -> Float[Tensor, "schedules intervals"]:
-    """Move each x up its score inside [0, 1], and return the best point that it has visited.
+    """Move each x up its score inside its box, and return the best point that it has visited.
 
     Args:
         score: of each schedule, differentiable; no schedule's score depends on another schedule.
@@ -29,8 +30,10 @@ def ascend(
         steps: steps of Adam; with 0 every x stays.
         step_size: of Adam: about how far one step goes.
         normalise: follow only the direction of each gradient, if scores differ much in how far they can rise.
+        highest: the box of each x is [0, highest] on every interval; [0, 1] by default.
     """
     x = x.detach().clone().requires_grad_()
+    top = torch.ones_like(x.detach()) if highest is None else highest[:, None].expand_as(x)
     optimiser = torch.optim.Adam([x], lr=step_size, betas=ADAM_BETAS)
     best, highest = x.detach().clone(), torch.full((len(x),), -torch.inf, dtype=torch.float64)
     for _ in range(steps):
@@ -43,5 +46,5 @@ def ascend(
         x.grad = gradient / length if normalise else gradient
         optimiser.step()  # pyright: ignore[reportUnknownMemberType]
         with torch.no_grad():
-            x.clamp_(0, 1)
+            x.copy_(torch.minimum(x.clamp_min(0), top))
     return best

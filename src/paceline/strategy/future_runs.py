@@ -103,6 +103,7 @@ def search(
     budget: SearchBudget,
     *,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
+    highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> tuple[Float[Tensor, "tasks intervals"], Float[Tensor, "tasks"]]:
     """The best x for each task, and its score; without the gradient steps (`climb`).
 
@@ -112,17 +113,19 @@ def search(
         intervals: how many of those to come are looked at.
         budget: values of x_k that are tried at once, and sweeps; each sweep tries values closer to the best.
         starts: schedules to compare with, such as those that were run; sweeps begin from the best.
+        highest: the highest rate of each task; 1 by default.
     """
     count, even = len(futures[0].tasks), torch.linspace(0, 1, budget.grid, dtype=torch.float64)
+    top = (torch.ones(count, dtype=torch.float64) if highest is None else highest)[:, None, None]
     with torch.no_grad():
-        x = torch.full((count, intervals), 0.5, dtype=torch.float64)
-        x, best = _sweep(futures, score, x, even.expand(count, intervals, budget.grid), whole=False)
+        x = 0.5 * top[..., 0].expand(count, intervals)
+        x, best = _sweep(futures, score, x, (top * even).expand(count, intervals, budget.grid), whole=False)
         if starts is not None:
-            x, best = _best_of(futures, score, torch.cat([x[None], starts]))
+            x, best = _best_of(futures, score, torch.cat([x[None], torch.minimum(starts, top[..., 0])]))
         reach = REACH
         for _ in range(budget.sweeps):
             around = reach * (2 * even - 1)
-            x, best = _sweep(futures, score, x, (x[..., None] + around).clamp(0, 1), whole=True)
+            x, best = _sweep(futures, score, x, torch.minimum((x[..., None] + around).clamp_min(0), top), whole=True)
             reach /= REACH_FACTOR
     return x, best
 
@@ -169,13 +172,17 @@ def _sweep(
 
 
 def climb(
-    futures: Sequence[FutureRuns], alpha: float, x: Float[Tensor, "tasks intervals"], steps: int
+    futures: Sequence[FutureRuns],
+    alpha: float,
+    x: Float[Tensor, "tasks intervals"],
+    steps: int,
+    highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> Float[Tensor, "tasks intervals"]:
-    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value."""
+    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value; `highest` as in `search`."""
     order = normal_quantile(alpha)
 
     def score(x: Float[Tensor, "tasks intervals"]) -> Float[Tensor, "tasks"]:
         finals = torch.cat([runs.finals(x) for runs in futures], 1)
         return finals.mean(1) + order * finals.std(1)
 
-    return ascend(score, x, steps)
+    return ascend(score, x, steps, highest=highest)

@@ -4,7 +4,7 @@ Other packages import from here. Base shapes are in `paceline.shapes`.
 """
 
 from paceline.traces.clock import Clock, ClockName
-from paceline.traces.divergence import has_diverged, is_absurd
+from paceline.traces.divergence import ended_worse, has_diverged, is_absurd, lies_far_above
 from paceline.traces.lr_range import LearningRateRange
 from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
@@ -27,7 +27,9 @@ __all__ = [
     "Trace",
     "Transform",
     "Weights",
+    "ended_worse",
     "has_diverged",
     "is_absurd",
     "is_sound",
+    "lies_far_above",
 ]

@@ -47,3 +47,18 @@ def has_diverged(losses: Float[np.ndarray, "n"]) -> bool:
     size, gained = (losses[-1] - losses[0]) / beyond, losses[0] - losses.min()
     is_undone = gained > UNDONE * size and beyond * size > UNDONE * size + DEVIATIONS * observation_noise(losses)
     return beyond > ABSURD or bool(is_undone)
+
+
+def lies_far_above(losses: Float[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:
+    """Which losses of a run lie above the first by half the size of its values."""
+    return excess(losses) > UNDONE if len(losses) else np.zeros(0, dtype=bool)
+
+
+def ended_worse(losses: Float[np.ndarray, "n"]) -> bool:
+    """Whether a run that is over ended far above its first loss, and not by noise.
+
+    This is how a bounded value diverges. While a run goes on it says little: high rates often begin so.
+    """
+    if not lies_far_above(losses)[-1:].any():
+        return False
+    return float(losses[-1] - losses[0]) > DEVIATIONS * observation_noise(losses)

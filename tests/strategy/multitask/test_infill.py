@@ -32,6 +32,14 @@ def test_an_optimistic_schedule_is_run_as_it_is(small_model: TraceModel) -> None
         assert choice.rivals == {"b": choice.after}
 
 
+def test_every_task_is_run_within_its_safe_rates(small_model: TraceModel) -> None:
+    given = {"alpha": 0.8, "search": SEARCH, "infill": INFILL}
+    highest = torch.tensor([0.3, 0.2, 0.1], dtype=torch.float64)
+    choice = next_run(small_model, SPACE, TASKS, **given, generator=generator(), highest=highest)
+    assert bool((choice.reference <= highest[:, None]).all())
+    assert max(choice.run.x) <= highest[TASKS.index(choice.run.task)]
+
+
 def test_candidates_are_screened_by_their_gain(small_model: TraceModel, two_runs) -> None:
     reference = torch.rand(3, 5, generator=generator(1)).double()
     criterion = LinearCriterion.of(small_model, reference, SPACE.lengths(small_model))

@@ -3,11 +3,13 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from paceline import Tuner
 from paceline.errors import InputError
 from paceline.strategy import Dynamic, MultiTask
+from paceline.study import Interval
 from tests.quick_families import BOUNDS, NOISES, STEPS, facts, quick_tuner, report, run_by_hand
 
 
@@ -61,3 +63,28 @@ def test_runs_that_are_observed_too_rarely_stop_it_after_the_first_ones() -> Non
     tuner.tell(first, [10, 60], [2.0, 1.0])
     with pytest.raises(InputError, match=r"expected a value before step 20, .* the first at step 30: observe"):
         tuner.tell(second, [30, 60], [2.0, 1.0])
+
+
+def diverges_above(tuner: Tuner, interval: Interval, limit: float) -> None:
+    """Report a run that becomes large and stays finite in the first interval whose rate is above a limit."""
+    steps = list(range(0, STEPS + 1, 5))
+    rates = interval.schedule(np.array(steps))
+    losses = 2.0 * 10.0 ** np.cumsum(np.where(rates > limit, 3.0, -0.05))
+    tuner.tell(interval, steps, np.minimum(losses, 1e15).tolist())
+
+
+@pytest.mark.parametrize("infill", ["variance", "optimistic"])
+def test_designs_runs_and_answers_stay_below_rates_that_failed(infill: str) -> None:
+    """All rates above 0.1 fail."""
+    tuner = quick_tuner(infill=infill, initial=6, budget=9, batch=1)
+    highest = list[float]()
+    while (intervals := tuner.ask()) is not None:
+        for interval in intervals:
+            highest.append(float(interval.schedule.multipliers.max()))
+            diverges_above(tuner, interval, 0.1)
+    failed = [fork.failure is not None and fork.failure.kind == "diverged" for fork in tuner.history.forks]
+    assert failed == [rate > 0.1 for rate in highest]
+    first = failed.index(True)
+    assert max(highest[first + 1 :]) < min(rate for rate in highest[: first + 1] if rate > 0.1)
+    for answer in tuner.study.answers.values():
+        assert float(answer.schedule.multipliers.max()) < min(rate for rate in highest if rate > 0.1)

@@ -4,14 +4,15 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from paceline import Tuner
+from paceline import Trace, Tuner
 from paceline.errors import InputError
 from paceline.settings import NewTaskSettings, SearchBudget
 from paceline.strategy.newtask.new_task import MIN_RATE_GAP, distinct_rate
 from paceline.study import Decided, Dropped, Interval
-from tests.strategy.newtask.example_family import SMALL, SPACE, NewTaskExample, run_new_task
+from tests.strategy.newtask.example_family import SMALL, SPACE, THOROUGH, NewTaskExample, run_new_task
 
 
 def facts(tuner: Tuner) -> list[str]:
@@ -51,6 +52,39 @@ def test_a_universal_plan_never_changes(new: NewTaskExample) -> None:
     assert tuner.result.schedule is not None
     other = run_new_task(new.strategy(method="universal"), best=0.2, most=2).history.fork(0).schedule
     assert other == tuner.result.schedule  # whatever the task turns out to be
+
+
+@pytest.mark.parametrize("method", ["dynamic", "universal"])
+def test_what_failed_is_not_tried_again(new: NewTaskExample, method: str) -> None:
+    """The rate planned for the second interval fails, and all above a little less."""
+    strategy = new.strategy(method=method)
+    planned = float(run_new_task(strategy, most=1).history.fork(0).schedule.multipliers[1])
+    tuner = run_new_task(strategy, cliff=0.7 * planned)
+    second = [each for each in tuner.study.intervals if each.start == 20]
+    failed, again = (each.schedule.multipliers[-1] for each in second)
+    assert failed == planned
+    assert again == pytest.approx(failed / 10**0.3)
+    (last,) = (each for each in tuner.study.intervals if each.start == 40)
+    assert last.schedule.multipliers[-1] < failed
+    assert tuner.result.fork is not None
+
+
+def until_it_fails(trace: Trace, highest: float) -> Trace:
+    """The run up to the end of the first interval whose rate lies above a limit."""
+    above = np.flatnonzero(SPACE.x_of(trace.schedule) > highest)
+    return replace(trace.head(5 * int(above[0]) + 6), failed=True) if len(above) else trace
+
+
+def test_a_plan_stays_below_rates_at_which_the_family_failed(new: NewTaskExample) -> None:
+    known = tuple(until_it_fails(trace, 0.6) for trace in new.known_runs)
+    for method, probe in (("universal", 0), ("probe", 1), ("dynamic", 0)):
+        free = new.strategy(THOROUGH, method=method, probe=probe)
+        limited = run_new_task(replace(free, known_runs=known)).result.schedule
+        assert limited is not None
+        assert max(SPACE.x_of(limited)) < 0.7
+    unlimited = run_new_task(free).result.schedule
+    assert unlimited is not None
+    assert max(SPACE.x_of(unlimited)) > 0.7
 
 
 def test_a_probe_takes_whole_intervals_then_the_plan_stands(new: NewTaskExample) -> None:

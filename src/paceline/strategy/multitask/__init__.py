@@ -6,6 +6,7 @@ from paceline.strategy.multitask.family import Answer, Family
 from paceline.strategy.multitask.family_details import embedding_details
 from paceline.strategy.multitask.infill import InfillChoice, next_run
 from paceline.strategy.multitask.multi_task import MultiTask
+from paceline.strategy.multitask.safe_rates import SafeRates
 from paceline.strategy.multitask.space import Run, Space, as_floats, initial_runs
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "LinearCriterion",
     "MultiTask",
     "Run",
+    "SafeRates",
     "Space",
     "as_floats",
     "best_schedules",

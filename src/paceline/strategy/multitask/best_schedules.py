@@ -24,6 +24,7 @@ def best_schedules(
     generator: torch.Generator,
     tasks: "Sequence[str] | None" = None,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
+    highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> Float[Tensor, "tasks intervals"]:
     """x for each task, in the order of `tasks`.
 
@@ -35,9 +36,10 @@ def best_schedules(
         generator: source of randomness.
         tasks: names of the tasks; all of the model, in its order, by default.
         starts: schedules to compare with, such as those that were run.
+        highest: the highest rate of each task (`SafeRates.highest`); 1 by default.
     """
     normals = Normals.draw(model.link.latents, budget.draws, len(lengths), generator)
     futures = FutureRuns(model, task_numbers(model, tasks), lengths, normals)
-    x, _ = search([futures], final_quantile(alpha), len(lengths), budget, starts=starts)
+    x, _ = search([futures], final_quantile(alpha), len(lengths), budget, starts=starts, highest=highest)
     pairs = replace(futures, normals=normals.concat(normals.negate()))
-    return climb([pairs], alpha, x, budget.gradient_steps)
+    return climb([pairs], alpha, x, budget.gradient_steps, highest)

@@ -21,10 +21,12 @@ from paceline.strategy.future_runs import FutureRuns, task_numbers
 from paceline.strategy.multitask.best_schedules import best_schedules
 from paceline.strategy.multitask.infill import InfillChoice, next_run
 from paceline.strategy.multitask.preprocess_runs import preprocess_runs
+from paceline.strategy.multitask.safe_rates import SafeRates
 from paceline.strategy.multitask.space import Run, Space, initial_runs
 from paceline.traces import Schedule, Trace
 
 RUNS_PER_TASK = 2  # of the initial design
+RISK = 0.5  # a run is made to learn from it, so it should rather reach its end than fail
 ANSWER_DRAWS = 1000  # of the final value that an answer promises
 ANSWER_QUANTILES = (0.05, 0.5, 0.95)
 
@@ -78,6 +80,13 @@ class Family:
         """The schedules searched."""
         return Space(self.goal.lr_range, self.goal.steps, self.settings.intervals, self.settings.base_shape)
 
+    def within_safe_rates(self, runs: Sequence[Run], traces: Sequence[Trace]) -> tuple[Run, ...]:
+        """Runs of the initial design, drawn together so that all of them lie within the safe rates of their tasks."""
+        highest = self.highest_rates(traces, [run.task for run in runs], min(self.settings.alpha, RISK))
+        return tuple(
+            Run(run.task, tuple(float(top) * x for x in run.x)) for run, top in zip(runs, highest, strict=True)
+        )
+
     def initial_runs(self) -> tuple[Run, ...]:
         """The runs to begin with."""
         count = self.settings.initial or RUNS_PER_TASK * len(self.tasks)
@@ -116,6 +125,7 @@ class Family:
     ) -> tuple[InfillChoice, ...]:
         """The next runs of some tasks, each as if those before it, and those under way, had gone as expected."""
         tasks, settings = tasks or self.tasks, self.settings
+        highest = self.highest_rates(traces, tasks, min(settings.alpha, RISK))
         for run in under_way:
             model = self.fantasy(model, run)
         choices = list[InfillChoice]()
@@ -134,6 +144,7 @@ class Family:
                 generator=torch.Generator().manual_seed(self.goal.seed + 1000 * number + 1),
                 starts=self._best_schedules_so_far(model, traces, len(tasks)),
                 optimistic_task=task,
+                highest=highest,
             )
             choices.append(choice)
             runs_of[choice.run.task] += 1
@@ -152,16 +163,19 @@ class Family:
         """The best schedule for each task, with the final values it is expected to reach."""
         lengths, search = self.space.lengths(model), self.settings.search
         generator = torch.Generator().manual_seed(self.goal.seed)
+        alpha = alpha or self.settings.answer_alpha
+        highest = self.highest_rates(traces, self.tasks, alpha)
         thorough = replace(search, draws=2 * search.draws, sweeps=search.sweeps + 1)
         with few_threads():
             x = best_schedules(
                 model,
-                alpha or self.settings.answer_alpha,
+                alpha,
                 lengths,
                 thorough,
                 generator=generator,
                 tasks=self.tasks,
                 starts=self._best_schedules_so_far(model, traces, len(self.tasks)),
+                highest=highest,
             )
             normals = Normals.draw(model.link.latents, ANSWER_DRAWS, self.space.intervals, generator)
             with torch.no_grad():
@@ -172,6 +186,10 @@ class Family:
             task: Answer(self.space.schedule(x[m]), (float(low), float(middle), float(high)))
             for m, (task, (low, middle, high)) in enumerate(zip(self.tasks, quantiles, strict=True))
         }
+
+    def highest_rates(self, traces: Sequence[Trace], tasks: Sequence[str], risk: float) -> Float[Tensor, "tasks"]:
+        """The highest x of each task that fails with a probability below `risk`, by these runs."""
+        return SafeRates.fit(traces, self.space).highest(tasks, risk)
 
     def _best_schedules_so_far(
         self, model: TraceModel, traces: Sequence[Trace], tasks: int

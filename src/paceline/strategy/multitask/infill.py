@@ -58,6 +58,7 @@ def next_run(
     generator: torch.Generator,
     starts: "Float[Tensor, 'starts tasks intervals'] | None" = None,
     optimistic_task: str | None = None,
+    highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> InfillChoice:
     """The run that teaches most about the optimistic set; or the optimistic schedule of one task.
 
@@ -71,11 +72,15 @@ def next_run(
         generator: source of randomness.
         starts: schedules that compete for the optimistic set (`best_schedules`).
         optimistic_task: the task whose schedule in the optimistic set is run as it is, without a search.
+        highest: the highest rate of each task (`SafeRates.highest`); 1 by default.
     """
     lengths = space.lengths(model)
+    top = torch.ones(len(tasks), dtype=torch.float64) if highest is None else highest
     with few_threads():
         sweeps_only = replace(search, gradient_steps=0)
-        reference = best_schedules(model, alpha, lengths, sweeps_only, generator=generator, tasks=tasks, starts=starts)
+        reference = best_schedules(
+            model, alpha, lengths, sweeps_only, generator=generator, tasks=tasks, starts=starts, highest=top
+        )
         criterion = partial(
             Criterion.of, model, reference, lengths, inner_draws=infill.inner_draws, generator=generator, tasks=tasks
         )
@@ -84,9 +89,14 @@ def next_run(
             owners = torch.arange(len(tasks)).repeat_interleave(infill.starts)
             rough = criterion(outer_draws=infill.rough_draws)
             linear = LinearCriterion.of(model, reference, lengths, tasks)
-            begin = screen(linear, reference, infill, generator)
+            begin = screen(linear, reference, infill, generator, top)
             x = ascend(
-                lambda x: rough.gain(x, owners), begin, infill.gradient_steps, step_size=STEP_SIZE, normalise=True
+                lambda x: rough.gain(x, owners),
+                begin,
+                infill.gradient_steps,
+                step_size=STEP_SIZE,
+                normalise=True,
+                highest=top[owners],
             )
         else:
             owners = torch.tensor([tasks.index(optimistic_task)])
@@ -106,16 +116,19 @@ def screen(
     reference: Float[Tensor, "tasks intervals"],
     infill: InfillBudget,
     generator: torch.Generator,
+    highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> Float[Tensor, "starts intervals"]:
     """The most promising candidates of each task: of the reference schedules, others near them, and random ones."""
     count, d = reference.shape
     best = list[Tensor]()
     near = max(0, (infill.candidates - count) // 2)
-    for task in torch.arange(count):
+    tops = torch.ones(count, dtype=torch.float64) if highest is None else highest
+    for task, top in zip(torch.arange(count), tops, strict=True):
         anywhere = torch.rand(max(0, infill.candidates - count - near), d, dtype=torch.float64, generator=generator)
         which = torch.randint(count, (near,), generator=generator)
         noise = CANDIDATE_SPREAD * torch.randn(near, d, dtype=torch.float64, generator=generator)
-        x = torch.cat([reference, (reference[which] + noise).clamp(0, 1), anywhere])
+        near_reference = (reference[which] + noise).clamp(0, 1)
+        x = torch.cat([torch.minimum(torch.cat([reference, near_reference]), top), top * anywhere])
         with torch.no_grad():
             gain = criterion.gain(x, task.expand(len(x)))
         best.append(x[gain.topk(infill.starts).indices])

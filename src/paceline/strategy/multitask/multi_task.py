@@ -105,7 +105,9 @@ class MultiTask(Strategy):
         self._check_observations(history)
         initial, family = self.initial_runs(goal), self.family(goal)
         if so_far < len(initial):
-            return initial_decision(family, history, initial[so_far : so_far + settings.batch], len(initial))
+            known = self.all_runs(history.traces(), goal.objective)
+            runs = family.within_safe_rates(initial[so_far : so_far + settings.batch], known)
+            return initial_decision(family, history, runs, len(initial))
         failing = failing_tasks(history, settings.max_failures)
         tasks = [task for task in goal.tasks if task not in failing]
         left, traces = min(settings.batch, settings.budget - so_far), self.all_runs(history.traces(), goal.objective)

@@ -24,6 +24,7 @@ class TaskEnsemble:
         space: the schedules searched.
         start: the run so far; None before it begins.
         done: intervals that the run has behind it.
+        highest: the highest x of the task (`SafeRates.highest`); 1 by default.
     """
 
     models: tuple[TraceModel, ...]
@@ -31,6 +32,7 @@ class TaskEnsemble:
     space: Space
     start: Trace | None = None
     done: int = 0
+    highest: "Float[Tensor, 'one'] | None" = None
 
     @property
     def lengths(self) -> Float[Tensor, "left"]:
@@ -47,8 +49,8 @@ class TaskEnsemble:
         left, latents = len(self.lengths), self.models[0].link.latents
         futures = self._future_runs([Normals.draw(latents, budget.draws, left, generator) for _ in self.models])
         with few_threads():
-            x, _ = search(futures, final_quantile(alpha), left, budget)
-            x = climb(futures, alpha, x, budget.gradient_steps)
+            x, _ = search(futures, final_quantile(alpha), left, budget, highest=self.highest)
+            x = climb(futures, alpha, x, budget.gradient_steps, self.highest)
             with torch.no_grad():
                 finals = torch.cat([runs.finals(x) for runs in futures], 1)
         return x[0], float(torch.quantile(finals, alpha))
@@ -68,7 +70,8 @@ class TaskEnsemble:
             return location_share(y[:, 0]).mean(-1)[None]
 
         with few_threads():
-            x, share = search(self._future_runs([shared] * len(self.models)), score, intervals, budget)
+            futures = self._future_runs([shared] * len(self.models))
+            x, share = search(futures, score, intervals, budget, highest=self.highest)
         return x[0], float(share)
 
     def _future_runs(self, normals: Sequence[Normals]) -> list[FutureRuns]:

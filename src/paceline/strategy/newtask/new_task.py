@@ -109,12 +109,15 @@ class NewTask(Strategy):
 
     def _decide(self, history: History) -> Decision:
         """The rates of the next interval, or the end."""
-        k, planner = history.round, RunPlanner(self.model, self.space, self.task, self.settings, history)
+        k, planner = history.round, self._planner(history)
         if k == self.space.intervals:
             return self._final_decision(history, planner.location(k))
         if k < self.probe_intervals:
             return self._probe_decision(history, planner, k)
         return self._continue(history, planner, k)
+
+    def _planner(self, history: History) -> RunPlanner:
+        return RunPlanner(self.model, self.space, self.task, self.settings, history, self.known_runs)
 
     def _final_decision(self, history: History, location: TaskPosterior) -> Decision:
         best = max(history.alive, key=lambda fork: (history.goal.objective.sign * fork.final_value, -fork.id))

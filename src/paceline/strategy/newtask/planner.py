@@ -1,14 +1,17 @@
 """What a run of a new task does next, computed from the family's model and the observations so far."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from paceline.model import TaskPosterior, TraceModel
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import Fork, History
-from paceline.strategy.multitask import Space, as_floats
+from paceline.strategy.multitask import SafeRates, Space, as_floats
 from paceline.strategy.newtask.ensemble import TaskEnsemble
 from paceline.strategy.newtask.location import head_until, locate
 from paceline.strategy.newtask.random_streams import MODELS, PROBE_DRAWS, PROBE_MODELS, SEARCH, generator
@@ -49,6 +52,7 @@ class RunPlanner:
         task: name of the new task.
         settings: how it is tuned.
         history: what was observed so far.
+        known_runs: of the family.
     """
 
     model: TraceModel
@@ -56,6 +60,7 @@ class RunPlanner:
     task: str
     settings: NewTaskSettings
     history: History
+    known_runs: Sequence[Trace] = ()
 
     def location(self, interval: int) -> TaskPosterior:
         """The posterior of the task's location by the first intervals of all forks."""
@@ -65,7 +70,7 @@ class RunPlanner:
     def probe(self, location: TaskPosterior, intervals: int) -> tuple[tuple[float, ...], float]:
         """The rates of the probe, and the share of the variance that is due to the location."""
         models = location.sample(2 * self.settings.models, generator(self.history, PROBE_MODELS))
-        ensemble = TaskEnsemble(models, self.task, self.space)
+        ensemble = TaskEnsemble(models, self.task, self.space, highest=self._highest(0, min(self.settings.alphas)))
         x, share = ensemble.best_probe(intervals, self.settings.search, generator(self.history, PROBE_DRAWS))
         return as_floats(x), share
 
@@ -77,7 +82,8 @@ class RunPlanner:
             location.sample(count, generator(self.history, MODELS + start)) if average else (location.most_probable(),)
         )
         alpha, run = fork_alpha(self.settings, self.space.intervals, start, number), self._run_until(fork, start)
-        x, score = TaskEnsemble(models, self.task, self.space, run, start).best_continuation(
+        highest = self._highest(start, alpha if number else min(self.settings.alphas))  # one run has to last
+        x, score = TaskEnsemble(models, self.task, self.space, run, start, highest).best_continuation(
             alpha, replace(search, draws=search.draws * count // len(models)), generator(self.history, SEARCH + start)
         )
         value = float(self.model.encoder.to_user(torch.tensor([score], dtype=torch.float64))[0])
@@ -91,6 +97,13 @@ class RunPlanner:
             self.model, location.most_probable(), self.task, fork.trace
         )
         return rate_limit(self.space, fork.schedule, beyond=beyond, last=k == self.space.intervals - 1)
+
+    def _highest(self, start: int, risk: float) -> Float[Tensor, "one"]:
+        """The highest x by the family's runs, by this one up to change point `start`, and by all of it that failed."""
+        end = int(self.space.change_points[start])
+        own = [trace if trace.failed else head_until(trace, end) for trace in self.history.traces()]
+        runs = [*self.known_runs, *(replace(trace, task=self.task) for trace in own if trace is not None)]
+        return SafeRates.fit(runs, self.space).highest([self.task], risk)
 
     def _run_until(self, fork: Fork | None, start: int) -> Trace | None:
         """The observations of a fork up to a change point; None before the first interval."""
