@@ -71,7 +71,7 @@ class FamilySettings:
     summed_rate: bool = setting(True, "Whether the trace model also sees the sum of the rates so far.", option=bool)
     transform: "Transform" = setting(
         "log",
-        "Scale of the trace model. log becomes identity if a value is not positive.",
+        "Scale of the trace model. log is for losses: it becomes identity with mode max, or if one is not positive.",
         choices=("log", "identity"),
         option=str,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paceline import Tuner
+from paceline import Objective, Tuner
 from paceline.errors import InputError
 from paceline.strategy import Dynamic, MultiTask
 from paceline.study import Interval
@@ -88,3 +88,9 @@ def test_designs_runs_and_answers_stay_below_rates_that_failed(infill: str) -> N
     assert max(highest[first + 1 :]) < min(rate for rate in highest[: first + 1] if rate > 0.1)
     for answer in tuner.study.answers.values():
         assert float(answer.schedule.multipliers.max()) < min(rate for rate in highest if rate > 0.1)
+
+
+def test_the_logarithm_is_for_losses() -> None:
+    strategy = MultiTask()
+    assert strategy.objective(Objective("min")).transform == "log"
+    assert strategy.objective(Objective("max")).transform == "identity"

@@ -48,8 +48,13 @@ class MultiTask(Strategy):
     sources: dict[str, str] = field(default_factory=dict[str, str])
 
     def objective(self, objective: Objective) -> Objective:
-        """The user's objective, of the weights and on the scale that are modelled."""
-        return Objective(objective.mode, self.settings.transform, self.settings.judged_weights)
+        """The user's objective, of the weights and on the scale that are modelled.
+
+        The logarithm is for losses. A value that is to be large would be coarse on it where it is good, and far away
+        where it is bad.
+        """
+        transform = self.settings.transform if objective.mode == "min" else "identity"
+        return Objective(objective.mode, transform, self.settings.judged_weights)
 
     def family(self, goal: Goal) -> Family:
         """Algorithm 2 with these settings."""
