@@ -27,7 +27,7 @@ from paceline.integrations.ray_tune.trial_record import TrialRecord
 from paceline.integrations.ray_tune.trial_study import TrialStudy
 from paceline.strategy import Dynamic, Strategy
 from paceline.study import Interval
-from paceline.traces import LearningRateRange
+from paceline.traces import LearningRateRange, Mode
 from paceline.tuner import Tuner
 
 ITERATION = "training_iteration"
@@ -215,9 +215,9 @@ class PacelineScheduler(TrialScheduler):
         return trials
 
     def _open_tuner(self, record: TrialRecord) -> Tuner:
-        assert self._mode is not None
+        mode: Mode = "max" if self._mode == "max" else "min"
         strategy, folder = self._strategy_for(record.count), record.folder
-        return Tuner(lr=self.lr, steps=self.steps, strategy=strategy, mode=self._mode, study=folder, seed=self.seed)
+        return Tuner(lr=self.lr, steps=self.steps, strategy=strategy, mode=mode, study=folder, seed=self.seed)
 
     def _strategy_for(self, trials: int) -> Strategy:
         """The strategy. The default one is judged by raw weights: a trial reports only one value, which is of these."""
