@@ -2,14 +2,15 @@
 
 from contextlib import suppress
 from copy import deepcopy
+from threading import Lock
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from paceline.training import AVERAGE_SHARE, newest_weight
-from paceline.training.averaging import WeightAverage
+from paceline.errors import InputError
+from paceline.training import AVERAGE_SHARE, WeightAverage, newest_weight
 
 
 def test_an_update_moves_the_average_by_the_newest_weight() -> None:
@@ -68,3 +69,10 @@ def test_an_average_goes_on_from_its_state() -> None:
     for average in (first, second):
         average.update(model)
     assert torch.equal(first.module.weight, second.module.weight)
+
+
+def test_a_model_that_cannot_be_copied_is_told_how_to_do_without() -> None:
+    model = nn.Linear(1, 1)
+    model.lock = Lock()
+    with pytest.raises(InputError, match=r"cannot be copied.*\(TypeError: cannot pickle.*\): pass average=None"):
+        WeightAverage(model)

@@ -143,7 +143,7 @@ def test_every_must_be_a_step_at_least() -> None:
     ("given", "message"),
     [
         (torch.ones(3), r"evaluate\(model\) must return one number, got one of shape \(3,\): take its mean"),
-        (None, "must return one number, got a NoneType"),
+        (None, r"must return one number, got None: does the function lack a `return`\?$"),
         ((0.1, 0.2), "must return one number, got a tuple"),
     ],
 )
@@ -163,3 +163,38 @@ def test_a_loss_that_is_not_one_number_with_a_gradient_is_named(changed, message
     training.loss = lambda net, batch: changed(plain(net, batch))
     with pytest.raises(InputError, match=rf"loss\(model, batch\) must return a tensor of one number, got {message}"):
         run(training, 5)
+
+
+def test_a_loss_or_a_step_without_a_return_is_named() -> None:
+    training = small_network(step=lambda net, optimizer, batch: None)
+    with pytest.raises(
+        InputError, match=r"step\(model, optimizer, batch\) must return .*, got None: does the function"
+    ):
+        run(training, 5)
+    training.step, training.loss = None, lambda net, batch: None
+    with pytest.raises(InputError, match=r"loss\(model, batch\) must return .*, got None: does the function lack a"):
+        run(training, 5)
+
+
+def test_a_loss_is_needed_only_without_a_step_or_an_evaluation() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: torch.Tensor) -> float:
+        loss = model(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    def evaluate(model: nn.Module) -> torch.Tensor:
+        return model(torch.ones(1, 1)).square().mean()
+
+    for given in ({"step": step}, {"evaluate": evaluate}, {}):
+        with pytest.raises(
+            InputError, match=r"loss= is missing: pass loss\(model, batch\), or both step= and evaluate="
+        ):
+            TorchTraining(model, optimizer, batches=[torch.ones(4, 1)], **given)
+    training = TorchTraining(model, optimizer, batches=[torch.ones(4, 1)], step=step, evaluate=evaluate)
+    observed = run(training, 10)
+    assert observed[-1][1]["raw"] < observed[0][1]["raw"]

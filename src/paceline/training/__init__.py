@@ -6,7 +6,7 @@ Recorded trainings are imported only when they are used, since most studies run 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from paceline.training.averaging import AVERAGE_SHARE, newest_weight
+from paceline.training.averaging import AVERAGE_SHARE, WeightAverage, newest_weight
 from paceline.training.batch_groups import BatchGroups
 from paceline.training.checkpoint import (
     load_checkpoint,
@@ -51,6 +51,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Reseedable",
     "TorchTraining",
     "Training",
+    "WeightAverage",
     "copy_state",
     "get_random_state",
     "load_checkpoint",

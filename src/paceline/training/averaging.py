@@ -14,6 +14,8 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from paceline.errors import InputError
+
 AVERAGE_SHARE = 0.15
 
 
@@ -28,16 +30,27 @@ class WeightAverage(nn.Module):
     Integer tensors, and tensors that are not finite at the start (a mask of -inf, say), are copied and not averaged.
     On a GPU the count of updates stays on the device, so an update never makes the host wait.
 
+    `TorchTraining` has one. In a loop of your own, update it after each step of the optimiser, report the values of
+    `module` as "averaged", and keep its `state_dict()` with the state of the run.
+
     Args:
         model: the model; `module` starts as a copy of it.
         share: share of the steps so far that the average covers.
+
+    >>> model = nn.Linear(1, 1)
+    >>> average = WeightAverage(model)
+    >>> for weight in (0.0, 1.0, 2.0):
+    ...     _ = nn.init.constant_(model.weight, weight)
+    ...     average.update(model)
+    >>> round(average.module.weight.item(), 2)
+    1.74
     """
 
     n_averaged: Tensor
 
     def __init__(self, model: nn.Module, share: float = AVERAGE_SHARE) -> None:
         super().__init__()
-        self.module, self.share = deepcopy(model), share
+        self.module, self.share = _copied(model), share
         device = next((tensor.device for tensor in _tensors(model)), None)
         self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long, device=device))
         self._is_averaged = [t.is_floating_point() and bool(t.isfinite().all()) for t in _tensors(model)]
@@ -74,6 +87,17 @@ class WeightAverage(nn.Module):
             yield
         finally:
             _copy(_tensors(model), own)
+
+
+def _copied(model: nn.Module) -> nn.Module:
+    try:
+        return deepcopy(model)
+    except Exception as error:
+        first = next(iter(str(error).splitlines()), "")
+        raise InputError(
+            f"the model cannot be copied, which an average of its weights needs ({type(error).__name__}: {first}): "
+            "pass average=None to train without the average, or make copy.deepcopy(model) work"
+        ) from error
 
 
 @torch.no_grad()

@@ -21,6 +21,7 @@ from paceline.training.protocol import Observation
 from paceline.training.randomness import Randomness
 from paceline.training.rates import rate_ratios, set_rates
 from paceline.training.resumable_batches import ResumableBatches
+from paceline.training.returned_values import check_evaluation, check_loss, check_step, loss_that_is_not_needed
 
 RECENT_BATCHES = 4  # without `evaluate`, the averaged weights are judged by this many of the latest batches
 OBSERVATIONS = 200  # of a run, unless `every` is given
@@ -38,7 +39,7 @@ class TorchTraining:
             group's.
         batches: a DataLoader, or any iterable that starts anew each time it is iterated. Use `DeviceBatches` for data
             on a GPU.
-        loss: loss(model, batch) -> scalar.
+        loss: loss(model, batch) -> scalar. Not needed if there are both `step` and `evaluate`.
         evaluate: evaluate(model) -> a number or a tensor, on a fixed set; called with the raw and with the averaged
             weights. Without it, the first value is the loss of the first batch before the first update. After that the
             raw value is the mean training loss since the last observation, and the averaged value is the loss of the
@@ -56,7 +57,7 @@ class TorchTraining:
         optimizer: Optimizer,
         *,
         batches: Iterable[Any],
-        loss: Loss,
+        loss: "Loss | None" = None,
         evaluate: "Callable[[nn.Module], float | Tensor] | None" = None,
         step: "Step | None" = None,
         every: int | None = None,
@@ -65,7 +66,10 @@ class TorchTraining:
     ) -> None:
         if every is not None and every < 1:
             raise InputError(f"every must be 1 or more, got {every}: it is the number of steps between observations")
-        self.model, self.optimizer, self.loss = model, optimizer, loss
+        if loss is None and (step is None or evaluate is None):
+            raise InputError("loss= is missing: pass loss(model, batch), or both step= and evaluate=")
+        self.model, self.optimizer = model, optimizer
+        self.loss: Loss = loss_that_is_not_needed if loss is None else loss
         self.evaluate, self.step, self.every, self.scaler = evaluate, step, every, scaler
         self.average = WeightAverage(model, average) if average is not None else None
         self.rate_ratios = rate_ratios(optimizer)
@@ -107,12 +111,10 @@ class TorchTraining:
         """One update of the weights and of their average, at the optimiser's rates; returns the loss before it."""
         self.model.train()
         if self.step is not None:
-            loss = torch.as_tensor(self.step(self.model, self.optimizer, batch))
+            loss = check_step(self.step(self.model, self.optimizer, batch))
         else:
             self.optimizer.zero_grad()
-            loss = self.loss(self.model, batch)
-            if not isinstance(loss, Tensor) or loss.numel() != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InputError(f"loss(model, batch) must return a tensor of one number, got {_description(loss)}")
+            loss = check_loss(self.loss(self.model, batch))
             loss.backward()  # pyright: ignore[reportUnknownMemberType]
             self.optimizer.step()  # pyright: ignore[reportUnknownMemberType]
         if self.average is not None:
@@ -156,15 +158,7 @@ class TorchTraining:
     def evaluate_model(self, model: nn.Module) -> "float | Tensor":
         """What `evaluate` returns for a model, checked to be one number. A tensor stays on its device."""
         assert self.evaluate is not None
-        value = self.evaluate(model)
-        if isinstance(value, Tensor) and value.numel() == 1:
-            return value
-        try:
-            return float(value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"evaluate(model) must return one number, got {_description(value)}: take its mean, or a sum"
-            ) from error
+        return check_evaluation(self.evaluate(model))
 
     @property
     def evaluates(self) -> bool:
@@ -203,10 +197,6 @@ class TorchTraining:
         """Start all random numbers from this seed, and a new epoch."""
         self.batches.restart()
         self.randomness.reseed(seed)
-
-
-def _description(value: Any) -> str:
-    return f"one of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def _check_parameters(model: nn.Module, optimizer: Optimizer) -> None:
