@@ -10,6 +10,7 @@ compare, hash and convert to JSON, because journals store them. The shapes in `S
 
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cache
 from itertools import pairwise
 from numbers import Real
 from typing import Annotated, Any, ClassVar, cast
@@ -241,12 +242,18 @@ def shape_from_json(data: Any, depth: int = MAX_JOINED) -> Shape:
     if depth == 0:
         raise FieldError(f"joined at most {MAX_JOINED} times", given)
     shape = SHAPES[given["name"]]
-    known = {field.name: field for field in fields(shape)}  # pyright: ignore[reportArgumentType]
-    missing = [name for name, field in known.items() if name not in given and field.default is MISSING]
-    if missing or given.keys() - known.keys() - {"name"}:
+    known, required = _fields_of(shape)
+    if not required <= given.keys() <= {*known, "name"}:
         raise FieldError(f"a {given['name']} shape with {', '.join(known) or 'no fields'}", given)
     values = {name: _read_field(shape, name, given[name], depth) for name in known if name in given}
     return shape(**values)
+
+
+@cache
+def _fields_of(shape: type[Shape]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The fields of a shape, and those without a default."""
+    known = fields(shape)  # pyright: ignore[reportArgumentType]
+    return tuple(f.name for f in known), frozenset(f.name for f in known if f.default is MISSING)
 
 
 def _read_field(shape: type[Shape], name: str, value: Any, depth: int) -> Any:

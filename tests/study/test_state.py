@@ -90,3 +90,18 @@ def test_an_event_that_does_not_follow_is_refused(head: Head, message: str) -> N
     with pytest.raises(JournalError, match=f"event 11 .*{message}.*: the journal was edited, restore it"):
         state.add(head)
     assert state.count == len(EVENTS)
+
+
+def test_an_interval_is_open_until_it_is_reported_on() -> None:
+    state = StudyState.of(EVENTS[:5])
+    assert (state.is_running, state.is_open(EVENTS[2]), state.is_open(EVENTS[3])) == (True, True, False)
+    state.append(EVENTS[5])
+    assert (state.is_running, state.is_open(EVENTS[2])) == (False, False)
+    assert not state.is_open(Interval(7, None, 0, 20, RATE, 1))
+
+
+def test_forks_change_with_their_events() -> None:
+    state = StudyState.of(EVENTS)
+    assert state.changed_forks(0) == [0, 1, 2]
+    assert state.changed_forks(9) == [2]
+    assert state.changed_forks(len(EVENTS)) == []

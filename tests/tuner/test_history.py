@@ -1,5 +1,8 @@
 """The history is the state as a strategy sees it."""
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ from paceline.study import (
     Created,
     Decided,
     Dropped,
+    Event,
     Failure,
     Finished,
     Interval,
@@ -90,3 +94,20 @@ def test_decisions_are_compared_without_their_reasons() -> None:
     assert same_decision(Dropped(1, 20, because("behind", value=1.0)), Dropped(1, 20, because("text", text="behind")))
     assert not same_decision(Dropped(1, 20, because("no steps left")), Dropped(2, 20, because("no steps left")))
     assert not same_decision(EVENTS[2], EVENTS[3])
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_long_lineage_has_a_history(keep: Literal["best", "last"]) -> None:
+    length = 1_100  # deeper than Python may recurse
+    events: list[Event] = [EVENTS[0]]
+    for n in range(length):
+        schedule = Schedule([0.1], [0, 10 * n + 10], 10 * length)
+        report = Report(n, 10 * n, 10 * n + 10, (10 * n + 10,), {"raw": (1.0,)}, kept=None if n else 10)
+        events += [Interval(n, n - 1 if n else None, 10 * n, 10 * n + 10, schedule, n + 1), report]
+    goal = replace(GOAL, steps=10 * length, keep=keep)
+    last = HistoryView(goal).of(StudyState.of(events)).forks[-1]
+    assert last.trace is not None
+    assert len(last.trace.path()[0]) == length
+    assert len(last.trace.fork_steps()) == length - 1
+    assert last.trace.first_step == 10
+    assert (None if last.best is None else last.best.step) == (10 if keep == "best" else None)

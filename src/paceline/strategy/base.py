@@ -5,6 +5,7 @@ history always gives the same decision, so a study goes on after a crash as if n
 """
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any, ClassVar, Literal
@@ -163,10 +164,10 @@ class History:
 
     def fork(self, number: int) -> Fork:
         """The fork with this number."""
-        by_number = {fork.id: fork for fork in self.forks}
-        if number not in by_number:
-            raise InputError(f"expected one of the forks {sorted(by_number)}, got {number}")
-        return by_number[number]
+        at = bisect_left(self.forks, number, key=lambda fork: fork.id)
+        if at == len(self.forks) or self.forks[at].id != number:
+            raise InputError(f"expected one of the forks {[fork.id for fork in self.forks]}, got {number}")
+        return self.forks[at]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

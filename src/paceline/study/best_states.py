@@ -71,13 +71,25 @@ class BestStates:
 
     sign: float
     _found: dict[int, tuple[int, list[BestState]]] = field(default_factory=dict[int, tuple[int, list[BestState]]])
+    _inherited: dict[int, BestState | None] = field(default_factory=dict[int, BestState | None])  # when it was cloned
 
     def of(self, state: StudyState, fork: ForkState, end: int | None = None) -> BestState | None:
         """The best kept state on the path of a fork, up to a step if one is given; None if there is none."""
-        own = [best for best in self._of_reports(state, fork) if end is None or best.step <= end]
-        if own or fork.parent is None:
-            return own[-1] if own else None
-        return self.of(state, state.forks[fork.parent], fork.start if end is None else min(end, fork.start))
+        heirs = list[int]()  # forks that inherit what is found; a loop, since lineages may be long
+        while (found := self._own(state, fork, end)) is None and fork.parent is not None:
+            if end is None or end >= fork.start:
+                if fork.id in self._inherited:
+                    found = self._inherited[fork.id]
+                    break
+                heirs.append(fork.id)
+                end = fork.start
+            fork = state.forks[fork.parent]
+        self._inherited.update(dict.fromkeys(heirs, found))
+        return found
+
+    def _own(self, state: StudyState, fork: ForkState, end: int | None) -> BestState | None:
+        bests = reversed(self._of_reports(state, fork))
+        return next((best for best in bests if end is None or best.step <= end), None)
 
     def overall(self, state: StudyState) -> BestState | None:
         """The best kept state of all forks; of equal ones that of the first fork."""

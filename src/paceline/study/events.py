@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from itertools import pairwise
+from operator import lt
 from typing import Annotated, Any, ClassVar, cast
 
 from paceline.errors import JournalError
@@ -196,18 +196,26 @@ def from_json(data: dict[str, Any]) -> Event:
     cls = EVENTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise JournalError(f"unknown event {shown(kind)}: expected one of {', '.join(EVENTS)}")
-    arguments: dict[str, Any] = {}
     try:
-        for name, check, required in _checks(cls):
-            if name in data:
-                arguments[name] = check(data[name])
-            elif required:
-                raise JournalError(f"event {kind!r} lacks the field {name!r}")
-        event = cls(**arguments)
+        event = cls(**_arguments(cls, kind, data))
         _check_order(event)
     except FieldError as error:
         raise JournalError(f"event {kind!r}: {error}: the journal was edited or damaged, restore it") from error
     return event
+
+
+def _arguments(cls: type[Event], kind: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an event, each checked."""
+    arguments, name = dict[str, Any](), ""
+    try:
+        for name, check, is_required in _checks(cls):
+            if name in data:
+                arguments[name] = check(data[name])
+            elif is_required:
+                raise JournalError(f"event {kind!r} lacks the field {name!r}")
+    except FieldError as error:
+        raise error.inside(name) from None
+    return arguments
 
 
 @cache
@@ -215,8 +223,7 @@ def _checks(cls: type[Event]) -> list[tuple[str, Check, bool]]:
     """Name and check of each field of an event, and whether it must be there."""
     checks = {**checks_of(cls), **_READERS}
     required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
-    named = {f.name: _named(f.name, checks[f.name]) for f in fields(cls)}
-    return [(name, check, name in required) for name, check in named.items()]
+    return [(f.name, checks[f.name], f.name in required) for f in fields(cls)]
 
 
 def _check_order(event: Event) -> None:
@@ -234,7 +241,7 @@ def _check_report(report: Report) -> None:
     steps = report.steps
     if report.start > report.stop:
         raise FieldError(f"a step after its start, {report.start:,}", report.stop, ("stop",))
-    if any(later <= earlier for earlier, later in pairwise(steps)):
+    if not all(map(lt, steps, steps[1:])):
         raise FieldError("steps that increase", [*steps], ("steps",))
     for weights, column in report.values.items():
         if len(column) != len(steps):
@@ -243,11 +250,7 @@ def _check_report(report: Report) -> None:
         raise FieldError("one of its steps", report.kept, ("kept",))
 
 
-def _named(name: str, check: Check) -> Check:
-    return lambda value: check_field(check, name, value)
-
-
-_read_name, _read_columns = check_of(Name), list_of(check_of(float | None), as_tuple=True, of_floats=True)
+_read_name, _read_columns = check_of(Name), list_of(check_of(float | None), as_tuple=True, kind=float)
 
 
 def _read_values(columns: Any) -> Values:

@@ -52,18 +52,24 @@ class ForkTraces:
 
     def of(self, state: StudyState, fork: ForkState) -> Trace | None:
         """The trace of a fork, None if it has not reported yet."""
-        if not fork.reports:
-            return None
+        grown, ancestor = list[ForkState](), fork
+        while ancestor.reports and self._known(ancestor) is None:
+            grown.append(ancestor)
+            if ancestor.parent is None:
+                break
+            ancestor = state.forks[ancestor.parent]
+        for each in reversed(grown):  # a trace needs that of its parent; a loop, since lineages may be long
+            self._traces[each.id] = len(each.reports), self._build(state, each)
+        return self._known(fork)
+
+    def _known(self, fork: ForkState) -> Trace | None:
         count, trace = self._traces.get(fork.id, (0, None))
-        if trace is None or count != len(fork.reports):
-            trace = self._build(state, fork)
-            self._traces[fork.id] = len(fork.reports), trace
-        return trace
+        return trace if count == len(fork.reports) else None
 
     def _build(self, state: StudyState, fork: ForkState) -> Trace:
         reports, intervals = state.reports(fork), state.intervals(fork)
         parts = [sound_part(report, column(report.values, self.weights)) for report in reports]
-        parent = None if fork.parent is None else self.of(state, state.forks[fork.parent])
+        parent = None if fork.parent is None else self._known(state.forks[fork.parent])
         tasks, failure = state.settings.get("tasks", []), reports[-1].failure
         return Trace(
             np.concatenate([steps for steps, _ in parts]),

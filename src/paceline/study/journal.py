@@ -39,7 +39,7 @@ def read_line(path: Path, number: int, line: bytes) -> Event | None:
     """The event of a whole line; None if only an older format had it. `number` counts lines from 0."""
     where = f"{path}, line {number + 1}"
     try:
-        data: dict[str, Any] = json.loads(line)
+        data: dict[str, Any] = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
     if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]

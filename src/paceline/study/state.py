@@ -52,7 +52,6 @@ class ForkState:
         reports: numbers of its `Report` events; one fewer while an interval is running.
         failed: whether its last report is a failure.
         dropped: number of its `Dropped` event.
-        version: how many events it has; changes whenever the fork does.
     """
 
     id: int
@@ -63,7 +62,6 @@ class ForkState:
     reports: list[int] = field(default_factory=list[int])
     failed: bool = False
     dropped: int | None = None
-    version: int = 0
 
     @property
     def running(self) -> bool:
@@ -111,6 +109,7 @@ class StudyState:
         self.done_steps = 0
         self.count = 0
         self._finished: int | None = None
+        self._open: dict[int, int] = {}  # the interval of each fork that is running, in the order of the intervals
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "StudyState":
@@ -149,7 +148,8 @@ class StudyState:
                     fork = ForkState(_given(head, "fork"), head.parent, _given(head, "start"), _given(head, "start"))
                     self.forks[fork.id] = fork
                 fork.intervals.append(number)
-                fork.version += 1
+                self._open.pop(fork.id, None)
+                self._open[fork.id] = number
                 if self.decisions:
                     self.decisions[-1].intervals.append(number)
             case "observed" | "failed":
@@ -157,20 +157,25 @@ class StudyState:
                 if not fork.running:
                     raise KeyError(f"fork {fork.id} has no open interval")
                 fork.reports.append(number)
+                if not fork.running:
+                    del self._open[fork.id]
                 self.report_numbers.append(number)
-                fork.version += 1
                 fork.step, fork.failed = _given(head, "stop"), head.kind == "failed"
                 self.done_steps += fork.step - _given(head, "start")
             case "dropped":
                 fork = self.forks[_given(head, "fork")]
                 fork.dropped = number
-                fork.version += 1
                 if self.decisions:
                     self.decisions[-1].dropped.append(_given(head, "fork"))
             case "finished":
                 self._finished = number
             case _:
                 pass
+
+    def changed_forks(self, since: int) -> list[int]:
+        """Numbers of the forks that event `since` or a later one is about."""
+        heads = (head_of(event) for event in self.events[since : self.count] if event is not None)
+        return sorted({head.fork for head in heads if head.fork is not None})
 
     # the events behind the numbers
 
@@ -199,7 +204,17 @@ class StudyState:
     @property
     def running(self) -> list[Interval]:
         """Intervals without a report, in the order they were proposed."""
-        return [self._event(n, Interval) for n in sorted(f.intervals[-1] for f in self.forks.values() if f.running)]
+        return [self._event(number, Interval) for number in self._open.values()]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an interval has no report yet."""
+        return bool(self._open)
+
+    def is_open(self, interval: Interval) -> bool:
+        """Whether this interval has no report yet."""
+        number = self._open.get(interval.fork)
+        return number is not None and self._event(number, Interval) == interval
 
     def intervals(self, fork: ForkState) -> list[Interval]:
         """The intervals of a fork, in order."""
@@ -220,7 +235,7 @@ class StudyState:
     def report_on(self, interval: int) -> Report | None:
         """The report on the interval with this event number, None if there is none yet."""
         fork = self.forks[self._event(interval, Interval).fork]
-        position = fork.intervals.index(interval)
+        position = bisect_left(fork.intervals, interval)
         return self._event(fork.reports[position], Report) if position < len(fork.reports) else None
 
     def interval(self, number: int) -> Interval:

@@ -18,8 +18,8 @@ from paceline.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
 
 _FIELDS = {
     "steps": whole_number(1),
-    "change_points": list_of(whole_number()),
-    "multipliers": list_of(number(), of_floats=True),
+    "change_points": list_of(whole_number(), kind=int),
+    "multipliers": list_of(number(), kind=float),
 }
 
 
@@ -52,11 +52,11 @@ class Schedule:
                 f"a schedule of d intervals needs d multipliers and d + 1 change points, got {rates.size} and "
                 f"{points.size}: start change_points with 0 and end with the last step"
             )
-        if points[0] != 0 or np.any(np.diff(points) < 1) or np.any(points != np.round(points)):
+        if points[0] != 0 or (points[1:] - points[:-1] < 1).any() or (points != np.rint(points)).any():
             raise InputError(
                 f"change points must be whole steps that start at 0 and increase, got {shown(points.tolist())}"
             )
-        if not np.all(np.isfinite(rates) & (rates > 0)):
+        if not (rates.min() > 0 and rates.max() < np.inf):  # false for NaN too
             raise InputError(
                 f"rates and multipliers must lie in (0, inf), got {shown(rates.tolist())}: use a small rate, not 0"
             )

@@ -4,7 +4,8 @@ A fork holds only what it observed after it was cloned; its parent holds the his
 of forks is counted twice, however often a run was cloned.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ class Trace:
         objective: what the values mean.
         failed: whether the run ended in failure; only then may values be non-finite.
 
+    Attributes:
+        first_step: the step of the first observation of the run, which its oldest ancestor made.
+
     >>> trace = Trace.from_table([0, 10, 20], [0.1, 0.1, 0.01], [3.0, 2.0, 1.5])
     >>> trace.schedule(5), trace.last_value
     (0.1, 1.5)
@@ -54,6 +58,7 @@ class Trace:
     name: str = ""
     objective: Objective = DEFAULT_OBJECTIVE
     failed: bool = False
+    first_step: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         where = f"trace {self.name!r}" if self.name else "trace"
@@ -86,14 +91,14 @@ class Trace:
             self._check_fork(self.parent, where, int(steps[0]))
         object.__setattr__(self, "steps", steps.astype(int))
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "first_step", int(steps[0]) if self.parent is None else self.parent.first_step)
         self.steps.setflags(write=False)
         self.values.setflags(write=False)
 
     def _check_fork(self, parent: "Trace", where: str, first: int) -> None:
-        steps = parent.path()[0]
-        if not steps[0] <= self.fork_step <= steps[-1]:
+        if not parent.first_step <= self.fork_step <= parent.last_step:
             raise InputError(
-                f"{where}: fork_step must be within its parent's steps {steps[0]:,}..{steps[-1]:,}, "
+                f"{where}: fork_step must be within its parent's steps {parent.first_step:,}..{parent.last_step:,}, "
                 f"got {self.fork_step:,}: clone a state from one of these steps"
             )
         if first <= self.fork_step:
@@ -162,12 +167,21 @@ class Trace:
         """Steps and values from step 0 of the first ancestor to the end of this trace."""
         if self.parent is None:
             return self.steps, self.values
-        steps, values = self.parent.path()
-        before = steps <= self.fork_step
-        return np.concatenate([steps[before], self.steps]), np.concatenate([values[before], self.values])
+        steps, values = [self.steps], [self.values]
+        for ancestor, end in self._ancestors():
+            before = ancestor.steps <= end
+            steps.append(ancestor.steps[before])
+            values.append(ancestor.values[before])
+        return np.concatenate(steps[::-1]), np.concatenate(values[::-1])
 
     def fork_steps(self) -> list[int]:
         """The steps at which this trace and its ancestors were cloned, oldest first."""
-        if self.parent is None:
-            return []
-        return [*(step for step in self.parent.fork_steps() if step < self.fork_step), self.fork_step]
+        ends = dict.fromkeys(end for _, end in self._ancestors())
+        return [*reversed(ends)]
+
+    def _ancestors(self) -> "Generator[tuple[Trace, int]]":
+        """Each ancestor, the parent first, with the last step that belongs to this run too."""
+        ancestor, end = self.parent, self.fork_step
+        while ancestor is not None:  # a loop, since lineages may be long
+            yield ancestor, end
+            ancestor, end = ancestor.parent, min(end, ancestor.fork_step)

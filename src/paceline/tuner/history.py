@@ -27,7 +27,7 @@ FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at th
 
 
 class HistoryView:
-    """The history of a study; forks that have not changed are not built anew.
+    """The history of one study as it grows. Only forks that have changed since the last call are built anew.
 
     Args:
         goal: what is tuned.
@@ -37,16 +37,21 @@ class HistoryView:
         self.goal = goal
         self._traces = ForkTraces(goal.objective, goal.objective.weights)
         self._raw = ForkTraces(goal.objective, "raw")
-        self._forks: dict[int, tuple[int, Fork]] = {}
+        self._forks: dict[int, Fork] = {}  # by number, in order
+        self._seen = 0  # events
         self.best_states = BestStates(goal.objective.sign)
 
     def of(self, state: StudyState) -> History:
         """The history of a study in this state."""
-        for number, fork in state.forks.items():
-            if number not in self._forks or self._forks[number][0] != fork.version:
-                self._forks[number] = fork.version, self._build(state, fork)
-        forks = tuple(fork for _, (_, fork) in sorted(self._forks.items()))
-        return History(self.goal, forks, state.round)
+        last = next(reversed(self._forks), -1)
+        changed = state.changed_forks(self._seen)
+        new = [number for number in changed if number not in self._forks]
+        for number in changed:
+            self._forks[number] = self._build(state, state.forks[number])
+        if new and new[0] < last:
+            self._forks = dict(sorted(self._forks.items()))
+        self._seen = state.count
+        return History(self.goal, tuple(self._forks.values()), state.round)
 
     def turn_rule(self, state: StudyState, interval: Interval) -> TurnRule:
         """When an interval ends early, given what its path has observed before it."""

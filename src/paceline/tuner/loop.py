@@ -236,7 +236,7 @@ class Tuner:
             self._journal.close()
 
     def _check_open(self, interval: Interval) -> None:
-        if interval not in self._state.running:
+        if not self._state.is_open(interval):
             raise InputError(f"fork {interval.fork} has no open interval like this: report each interval of ask() once")
 
     def _checked(self, interval: Interval, steps: Sequence[int], values: Values) -> tuple[tuple[int, ...], Columns]:
@@ -253,7 +253,7 @@ class Tuner:
 
     def _report(self, report: Report) -> None:
         self._record(report)
-        if not self._state.running:
+        if not self._state.is_running:
             self._decide()
 
     def _decide(self) -> None:
@@ -291,7 +291,7 @@ class Tuner:
             self._replay(list(self._journal.events))
         else:
             self._record(Created(self._settings()))
-        if not self._state.running and not self._state.is_finished:
+        if not self._state.is_running and not self._state.is_finished:
             self._decide()
 
     def _replay(self, events: list[Event]) -> None:
