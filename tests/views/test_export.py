@@ -10,7 +10,7 @@ import pytest
 from paceline.errors import InputError
 from paceline.shapes import Constant, Cosine, Exponential, Joined, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
 from paceline.traces import Schedule
-from paceline.views.export import as_csv, as_python
+from paceline.views.export import PART_ROWS, as_csv, as_python, csv_parts
 
 BASES: list[Shape] = [
     Constant(),
@@ -109,5 +109,13 @@ def test_numbers_of_numpy_are_written_as_numbers() -> None:
 
 
 def test_a_table_of_a_very_long_schedule_is_refused_with_advice() -> None:
-    with pytest.raises(InputError, match="at most 1,000,000 steps, got 5,000,000: use --format json or"):
-        as_csv(Schedule.constant(0.1, 5_000_000))
+    with pytest.raises(InputError, match="at most 10,000,000 steps, got 50,000,000: use --format json or"):
+        as_csv(Schedule.constant(0.1, 50_000_000))
+
+
+def test_a_table_is_made_in_parts() -> None:
+    schedule = Schedule([0.1, 0.2], [0, PART_ROWS + 1, 2 * PART_ROWS + 1])
+    parts = [*csv_parts(schedule)]
+    assert [part.count("\n") for part in parts] == [1, PART_ROWS, PART_ROWS, 1]
+    assert "".join(parts) == as_csv(schedule)
+    assert f"\n{PART_ROWS},0.1\n{PART_ROWS + 1},0.2\n" in "".join(parts)

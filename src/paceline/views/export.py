@@ -4,7 +4,8 @@ A study may come from a stranger, and what is written here is run. So it is made
 converted to `float` or `int` where they are written. No name from a journal is in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -12,17 +13,27 @@ from paceline.errors import InputError
 from paceline.shapes import Constant, Cosine, Exponential, Joined, Linear, OneCycle, Recorded, Shape, WarmupStableDecay
 from paceline.traces import Schedule
 
-MAX_ROWS = 1_000_000
+MAX_ROWS, PART_ROWS = 10_000_000, 10_000
 
 
 def as_csv(schedule: Schedule) -> str:
     """A table with the rate at every step."""
+    return "".join(csv_parts(schedule))
+
+
+def csv_parts(schedule: Schedule) -> Iterator[str]:
+    """The same table in parts, each of which is made when it is asked for."""
     if schedule.steps > MAX_ROWS:
         raise InputError(
             f"a table has at most {MAX_ROWS:,} steps, got {schedule.steps:,}: use --format json or --format python"
         )
-    rates = schedule(np.arange(schedule.steps))
-    return "".join(["step,rate\n", *(f"{step},{float(rate)!r}\n" for step, rate in enumerate(rates))])
+    return chain(["step,rate\n"], (_rows(schedule, first) for first in range(0, schedule.steps, PART_ROWS)))
+
+
+def _rows(schedule: Schedule, first: int) -> str:
+    steps = range(first, min(first + PART_ROWS, schedule.steps))
+    rates = schedule(np.array(steps)).tolist()
+    return "".join([f"{step},{rate!r}\n" for step, rate in zip(steps, rates, strict=True)])
 
 
 def as_python(schedule: Schedule) -> str:

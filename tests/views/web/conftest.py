@@ -11,6 +11,7 @@ import uvicorn
 
 from paceline.views.web.app import make_app
 from paceline.views.web.catalogue import Catalogue
+from paceline.views.web.timed_protocol import TimedProtocol
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def running(folder: Path, **options: object) -> Generator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server: uvicorn.Server
         app = make_app(Catalogue([folder]), ended=lambda: server.should_exit, **options)  # type: ignore[arg-type]
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+        server = uvicorn.Server(uvicorn.Config(app, http=TimedProtocol, log_level="warning", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         try:

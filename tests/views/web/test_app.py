@@ -10,11 +10,12 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from paceline.study import Decided, Failure, Report, because, read_journal
+from paceline.study import Created, Decided, Failure, Interval, Report, because, read_journal
 from paceline.traces import Schedule
 from paceline.views.figures import FIGURES
 from paceline.views.web.app import make_app
 from paceline.views.web.catalogue import Catalogue
+from paceline.views.web.study_reader import StudyReader
 from tests.views.studies import EVENTS, family
 from tests.views.web.studies import append, write
 
@@ -263,3 +264,29 @@ def test_the_stream_of_all_studies_notices_new_ones(tmp_path: Path, serve: Calla
         assert [line for _, line in zip(range(4), lines, strict=False)][2:] == ["event: grown", "id: 0.0"]
         write(tmp_path / "first", EVENTS[:4])
         assert any(line.startswith("id: 1.") for line in lines)
+
+
+def test_a_journal_that_another_request_reads_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "first")
+    monkeypatch.setattr(StudyReader, "refresh", lambda study, patience=-1: False)  # as long as it is being read
+    page = client(tmp_path)
+    for path in ("/summary/first", "/figure/traces/first", "/costs.json"):
+        answer = page.get(path)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["error"].startswith("Reading journal.jsonl: 0% of ")
+    assert page.get("/schedule/csv/first").status_code == 409
+    assert page.get("/study/first").status_code == 200
+
+
+def test_a_table_of_many_steps_is_sent_as_it_is_made(tmp_path: Path, serve: Callable[..., str]) -> None:
+    steps = 5_000_000
+    settings = {"lr": [1e-3, 1.0], "steps": steps, "mode": "min", "seed": 0}
+    report = Report(0, 0, 10, (10,), {"raw": (1.0,)})
+    write(tmp_path / "long", [Created(settings), Interval(0, None, 0, 10, Schedule([0.1], [0, 10], steps), 1), report])
+    address = serve(tmp_path)
+    with httpx.stream("GET", f"{address}/schedule/csv/long", timeout=60) as answer:
+        parts = answer.iter_bytes(1_000)
+        assert next(parts).startswith(b"step,rate\n0,0.1\n1,0.1\n")
+        assert httpx.get(f"{address}/summary/long", timeout=60).json()["events"] == 3  # while the rest is not made yet

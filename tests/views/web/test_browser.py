@@ -209,6 +209,24 @@ def test_the_list_of_studies(tmp_path: Path, serve: Callable[..., str], opened: 
     assert page.inner_text("h1") == "first"
 
 
+def test_a_long_list_is_filled_in_where_it_is_looked_at(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]
+) -> None:
+    folder, count = write(tmp_path / "study0"), 60
+    for number in range(1, count):
+        shutil.copytree(folder, tmp_path / f"study{number}")
+    page = filled(opened(serve(tmp_path)))
+    assert page.locator(".studies li").count() == count
+    assert page.inner_text("#count") == "60 studies, the one written last first."
+    first, last = page.locator(".studies li").first, page.locator(".studies li").last
+    assert first.locator(".state").inner_text() == "finished"
+    assert last.locator(".state").is_hidden()
+    last.scroll_into_view_if_needed()
+    last.locator(".state.finished").wait_for()
+    shutil.rmtree(tmp_path / "study7")
+    page.wait_for_selector(".studies li:nth-child(59):last-child", state="attached")
+
+
 def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any]) -> None:
     broken = [*EVENTS[:5], Report(1, 0, 10, (10,), {"raw": (2.0,), "averaged": (2.0,)}, Failure("raised", MARKUP))]
     study = [*broken, Decided(2, 20, (because("text", text=MARKUP),), {"ranking": [{"fork": 0, "value": 1.6}]}, 0.1)]

@@ -74,3 +74,15 @@ def test_a_file_that_is_replaced_shorter_or_gone_is_not_the_one_that_was_read(tm
     assert tail.is_replaced(path.stat())
     (tmp_path / "other").write_bytes(b"a\nb\nc\n")
     assert tail.is_replaced((tmp_path / "other").stat())
+
+
+def test_a_file_that_grows_while_it_is_read_has_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"a\n" * 10)
+    tail, count = JournalTail(path), 0
+    with path.open("ab", buffering=0) as file:
+        for _ in tail.lines():
+            file.write(b"more\n")
+            count += 1
+    assert count == 10
+    assert len([*tail.lines()]) == 10

@@ -1,5 +1,6 @@
 """A study that is read as it grows."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from paceline.errors import JournalError
 from paceline.study import Journal
 from paceline.study.journal import write_line
 from paceline.views.projection import study_view
+from paceline.views.web import study_reader
 from paceline.views.web.study_reader import StudyReader
 from tests.views.studies import EVENTS
 from tests.views.web.studies import append, write
@@ -116,3 +118,42 @@ def test_a_journal_that_is_a_link_is_none(tmp_path: Path) -> None:
     reader = StudyReader(folder)
     reader.refresh()
     assert (reader.revision, reader.size, reader.problem) == ("0.0", 0, "")
+
+
+def test_a_request_does_not_wait_long_for_another_that_reads(tmp_path: Path) -> None:
+    reader = StudyReader(write(tmp_path))
+    is_held, is_done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with reader._lock:  # as a thread does while it reads a long journal
+            is_held.set()
+            is_done.wait(20)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    is_held.wait(20)
+    assert not reader.refresh(patience=0.01)
+    is_done.set()
+    thread.join()
+    assert reader.refresh(patience=0.01)
+    assert reader.share_read == 1.0
+
+
+def test_a_long_journal_that_is_damaged_is_not_read_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_reader, "LONG_READ", 0.0)
+    monkeypatch.setattr(study_reader, "RETRY_FACTOR", 1e9)
+    reader = StudyReader(write(tmp_path, EVENTS[:5]))
+    reader.refresh()
+    path = tmp_path / "journal.jsonl"
+    sound = path.read_bytes()
+    path.write_bytes(sound + b"nonsense\n")
+    reader.refresh()
+    assert "not an event" in reader.problem
+    path.write_bytes(sound)
+    reader.refresh()
+    assert reader.problem
+    monkeypatch.setattr(reader, "_retry_at", 0.0)
+    reader.refresh()
+    assert not reader.problem

@@ -1,7 +1,7 @@
 """The routes: two pages, the data that fills them, and a stream per page that announces new revisions."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from html import escape
 from typing import Any
 
@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from paceline.safe_text import safe_text
 from paceline.study import UNREADABLE
-from paceline.views.export import as_csv, as_python
+from paceline.views.export import as_python, csv_parts
 from paceline.views.web.cache import AnswerCache
-from paceline.views.web.catalogue import Catalogue
+from paceline.views.web.catalogue import Catalogue, StillReadingError
 from paceline.views.web.files import own_file, plotly_script
 from paceline.views.web.page_data import best_schedule, decisions_page, forks_page, summary, thin_view
 from paceline.views.web.security import Guard, SecurityHeaders, is_loopback, names_of_this_machine
@@ -118,25 +118,27 @@ class Pages:
         return await _answer(answer)
 
     async def schedule(self, request: Request) -> Response:
-        """The best schedule of a study, as a file."""
+        """The best schedule of a study, as a file. A table is made piece by piece while it is sent."""
         kind, name = request.path_params["format"], request.path_params["name"]
-        study = await run_sync(self._catalogue.get, name)
-        if study is None or kind not in FORMATS:
-            return _missing(name)
         task = request.query_params.get("task", "")
+        if kind not in FORMATS:
+            return _missing(name)
         try:
-            text = await run_sync(lambda: _schedule_text(study, name, task, kind))
+            study = await run_sync(self._catalogue.get, name)
+            if study is None:
+                return _missing(name)
+            parts = await run_sync(lambda: _schedule_parts(study, name, task, kind))
         except UNREADABLE as error:
             return PlainTextResponse(f"{safe_text(str(error))}\n", 409)
         file = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name.rpartition("/")[2])
         headers = {"Content-Disposition": f'attachment; filename="{file.strip(".") or "study"}-schedule.{kind}"'}
-        return Response(text, media_type=FORMATS[kind], headers=headers)
+        return StreamingResponse(parts, media_type=FORMATS[kind], headers=headers)
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: the revision of a study whenever its journal has grown, or of the list."""
         name = request.path_params.get("name")
         known = request.headers.get("last-event-id", request.query_params.get("since", ""))
-        study = None if name is None else await run_sync(self._catalogue.get, name)
+        study = None if name is None else await run_sync(self._catalogue.find, name)
         if name is not None and study is None:
             return _missing(name)
         headers = {"X-Accel-Buffering": "no"}
@@ -156,7 +158,10 @@ class Pages:
 
         async def endpoint(request: Request) -> Response:
             name = request.path_params["name"]
-            study = await run_sync(self._catalogue.get, name)
+            try:
+                study = await run_sync(self._catalogue.get, name)
+            except StillReadingError as error:
+                return _wait(error)
             if study is None:
                 return _missing(name)
             revision, version = study.revision, study.version
@@ -197,11 +202,11 @@ def make_app(
     return Starlette(routes=Pages(catalogue, ended=ended, compress=not local).routes(), middleware=middleware)
 
 
-def _schedule_text(study: StudyReader, name: str, task: str, kind: str) -> str:
+def _schedule_parts(study: StudyReader, name: str, task: str, kind: str) -> Iterable[str]:
     schedule, _ = best_schedule(study.view(), name, task)
-    if kind == "json":
-        return json.dumps(schedule.to_json(), indent=1) + "\n"
-    return as_csv(schedule) if kind == "csv" else as_python(schedule)
+    if kind == "csv":
+        return csv_parts(schedule)
+    return [as_python(schedule) if kind == "py" else json.dumps(schedule.to_json(), indent=1) + "\n"]
 
 
 def _summary(study: StudyReader, request: Request) -> bytes:
@@ -266,8 +271,14 @@ async def _answer(make: Callable[[], bytes]) -> Response:
     """JSON that is made in a thread; a study that cannot be read gives the reason."""
     try:
         return Response(await run_sync(make), media_type="application/json")
+    except StillReadingError as error:
+        return _wait(error)
     except UNREADABLE as error:
         return JSONResponse({"error": safe_text(str(error))}, 422)
+
+
+def _wait(error: StillReadingError) -> Response:
+    return JSONResponse({"error": str(error)}, 503, {"Retry-After": "1"})
 
 
 def _missing(name: str) -> Response:

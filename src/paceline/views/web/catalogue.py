@@ -5,14 +5,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from paceline.errors import InputError
+from paceline.errors import InputError, PacelineError
 from paceline.safe_text import safe_text
 from paceline.study import changed_at, search_studies
 from paceline.views.web.study_reader import StudyReader
 
 MAX_EVENTS = 12_000  # in memory, of all studies; those asked for longest ago are read again when wanted
 FOLDER_PAUSE = 2.0  # seconds between two looks at the folders
+PATIENCE = 2.0  # seconds that a request waits for another one that reads the same journal
 SETTLED_AFTER = 2.0  # seconds: some disks round times to this, so a later change of a folder may not show
+
+
+class StillReadingError(PacelineError):
+    """A journal is so long that another thread is still reading it."""
 
 
 class Catalogue:
@@ -41,13 +46,20 @@ class Catalogue:
         self.look(FOLDER_PAUSE)
         return dict(sorted(self._names.items(), key=lambda item: -item[1].written))
 
-    def get(self, name: str) -> StudyReader | None:
-        """The study of this name, read up to now; None if there is none. No folder is touched for a known name."""
+    def find(self, name: str) -> StudyReader | None:
+        """The study of this name, as it was read last; None if there is none. No folder is touched for a known name."""
         if name not in self._names:
             self.look(FOLDER_PAUSE)
-        study = self._names.get(name)
+        return self._names.get(name)
+
+    def get(self, name: str) -> StudyReader | None:
+        """The study of this name, read up to now; None if there is none. An error if that takes too long."""
+        study = self.find(name)
         if study is not None:
-            study.refresh()
+            if not study.refresh(PATIENCE):
+                raise StillReadingError(
+                    f"Reading {study.path.name}: {study.share_read:.0%} of {study.size / 1e6:,.0f} MB so far."
+                )
             self._make_room(study)
         return study
 

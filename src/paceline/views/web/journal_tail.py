@@ -16,7 +16,7 @@ from paceline.json_fields import shown, whole_number
 from paceline.study import EVENTS, Head, open_regular_file
 
 CHUNK = 1 << 16
-MAX_LINE = 1 << 28  # bytes; the longest lines hold grids of megabytes
+MAX_LINE = 1 << 25  # bytes; the longest lines hold grids of megabytes
 _count = whole_number()
 KINDS = {*EVENTS, "cloned"}  # the last is of format 1
 _HEAD = re.compile(
@@ -48,10 +48,12 @@ class JournalTail:
         if file is None:
             return
         with file:
-            self._inode = os.fstat(file.fileno()).st_ino
+            status = os.fstat(file.fileno())
+            self._inode, left = status.st_ino, status.st_size - self.offset  # what comes meanwhile is read next time
             file.seek(self.offset)
             parts = list[bytes]()  # of a line that is longer than a chunk
-            while chunk := file.read(CHUNK):
+            while left > 0 and (chunk := file.read(min(CHUNK, left))):
+                left -= len(chunk)
                 end = chunk.rfind(b"\n") + 1
                 if not end:
                     parts.append(chunk)

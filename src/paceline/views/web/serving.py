@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import uvicorn
 
 from paceline.errors import InputError
 from paceline.views.web.app import make_app
-from paceline.views.web.catalogue import Catalogue
+from paceline.views.web.catalogue import Catalogue, StillReadingError
 from paceline.views.web.security import token_for
+from paceline.views.web.timed_protocol import TimedProtocol
 
 NICE = 5  # below a training on the same cores
 READ_AHEAD = 4  # studies
@@ -40,7 +42,11 @@ def serve_studies(
     port = listening.getsockname()[1]
     server: uvicorn.Server
     app = make_app(catalogue, host=host, token=secret, cookie=f"paceline-{port}", ended=lambda: server.should_exit)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, server_header=False))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, http=TimedProtocol, log_level="warning", timeout_graceful_shutdown=2, server_header=False, ws="none"
+        )
+    )
     if os.name == "posix":
         os.nice(NICE)
     threading.Thread(target=_read_ahead, args=(catalogue,), daemon=True).start()
@@ -55,7 +61,8 @@ def _read_ahead(catalogue: Catalogue) -> None:
     """Import plotly and read the studies written last, before a page asks for them."""
     import_module("plotly.graph_objects").Scatter()
     for name in [*catalogue.studies()][:READ_AHEAD]:
-        catalogue.get(name)
+        with suppress(StillReadingError):  # for a page
+            catalogue.get(name)
 
 
 def _listen(host: str, port: int) -> socket.socket:

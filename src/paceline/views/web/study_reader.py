@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from paceline.views.web.selection import select_all, select_part
 
 WHOLE_BYTES, WHOLE_LINES, WHOLE_FORKS = 4_000_000, 4_000, 200  # a study up to here is shown whole
 MAX_VIEWS = 4  # in memory, of each study
+LONG_READ, RETRY_FACTOR = 0.5, 20  # seconds; a damaged journal that takes longer rests for so many times that time
 
 
 class StudyReader:
@@ -33,6 +35,7 @@ class StudyReader:
         self._lock = threading.RLock()
         self._status: os.stat_result | None = None
         self.epoch = -1
+        self._retry_at = 0.0
         self._start_again()
 
     def _start_again(self) -> None:
@@ -48,8 +51,28 @@ class StudyReader:
         self._status = _file_status(self.path)
         return _key(self._status) != self._status_read
 
-    def refresh(self) -> None:
-        """Read what is new. A journal that was replaced, as by a study that began anew, is read from its start."""
+    def refresh(self, patience: float = -1) -> bool:
+        """Read what is new. A journal that was replaced, as by a study that began anew, is read from its start.
+
+        Args:
+            patience: seconds to wait if another thread is reading the journal; -1 waits until it is done.
+
+        Returns:
+            Whether all of it has been read; False if another thread is still reading.
+        """
+        if not self._lock.acquire(timeout=patience):
+            return False
+        try:
+            began = time.monotonic()
+            if began >= self._retry_at:
+                self._read_changes()
+                took = time.monotonic() - began
+                self._retry_at = began + RETRY_FACTOR * took if self.problem and took >= LONG_READ else 0.0
+        finally:
+            self._lock.release()
+        return True
+
+    def _read_changes(self) -> None:
         with self._lock:
             if not self.has_changed():
                 return
@@ -63,7 +86,7 @@ class StudyReader:
             except UNREADABLE as error:
                 self._start_again()
                 if not is_new:  # it may have been replaced by one that has grown as long
-                    self.refresh()
+                    self._read_changes()
                     return
                 self.problem = safe_text(f"{self.path.name}: {error}")
             self._status_read = _key(status)
@@ -79,6 +102,11 @@ class StudyReader:
             self._lines.offsets.append(offset)
             self.state.add(head)
             self._views.clear()
+
+    @property
+    def share_read(self) -> float:
+        """How much of the journal has been read."""
+        return min(self._tail.offset / max(self.size, 1), 1.0)
 
     @property
     def revision(self) -> str:

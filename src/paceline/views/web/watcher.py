@@ -11,7 +11,10 @@ from paceline.views.web.catalogue import Catalogue
 from paceline.views.web.study_reader import StudyReader
 
 JOURNAL_PAUSE = 0.25  # seconds between two looks at the journal of an open page
-LIST_PAUSE = 1.0  # seconds between two looks at all journals, for an open list
+LIST_PAUSE = 1.0  # seconds between two looks at all journals, for an open list, ...
+LOOK_FACTOR = (
+    200  # ... or so many times the time that a look takes: with thousands of studies, half a percent of a core
+)
 HEARTBEAT = 10.0  # seconds without news after which a page is sent a sign of life
 
 Page = StudyReader | None  # the page of a study, or the list of all
@@ -31,7 +34,7 @@ class Watcher:
         self._catalogue, self._ended = catalogue, ended
         self._open = dict[Page, int]()
         self._revisions = dict[Page, str]()
-        self._list_looked_at = -LIST_PAUSE
+        self._next_list_look = 0.0
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
 
@@ -59,7 +62,7 @@ class Watcher:
         """Count an open page. The first one starts the looking, the last one ends it."""
         self._open[page] = self._open.get(page, 0) + 1
         if page is None:
-            self._list_looked_at = -LIST_PAUSE
+            self._next_list_look = 0.0
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._keep_looking())
         try:
@@ -96,16 +99,18 @@ class Watcher:
             if page is None:
                 revisions[page] = self._list_revision()
             else:
-                page.refresh()
+                page.refresh(patience=0)  # a long one that is being read has news when that is done
                 revisions[page] = page.revision
         return revisions
 
     def _list_revision(self) -> str:
-        now = time.monotonic()
-        if None in self._revisions and now - self._list_looked_at < LIST_PAUSE:
+        began = time.monotonic()
+        if None in self._revisions and began < self._next_list_look:
             return self._revisions[None]
-        self._list_looked_at = now
-        return list_revision(self._catalogue, look=True)
+        revision = list_revision(self._catalogue, look=True)
+        now = time.monotonic()
+        self._next_list_look = max(began + LIST_PAUSE, now + LOOK_FACTOR * (now - began))
+        return revision
 
 
 def list_revision(catalogue: Catalogue, *, look: bool = False) -> str:

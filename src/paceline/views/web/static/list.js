@@ -1,13 +1,21 @@
-// The list of studies: their names, then a summary of each, then the figure of costs.
+// The list of studies: all their names, a summary of each that can be seen, then the figure of costs.
 "use strict";
 
 const items = new Map(); // the entry of each study
 const summaries = new Map(); // version and summary of each study: asked for again only if its journal has changed
+const inView = new Set(); // names of the studies that can be seen, or nearly
+let versions = {};
 let latest = "";
+
+const observer = new IntersectionObserver((changes) => {
+  for (const change of changes) inView[change.isIntersecting ? "add" : "delete"](change.target.dataset.study);
+  fillInView();
+}, { rootMargin: "400px" });
 
 function item(name) {
   if (items.has(name)) return items.get(name);
   const entry = element("li");
+  entry.dataset.study = name;
   const title = element("div", undefined, "title");
   const link = element("a", name);
   link.href = `/study/${encoded(name)}`;
@@ -21,6 +29,7 @@ function item(name) {
   bar.hidden = true;
   entry.append(title, element("p"), element("p", undefined, "quiet"), bar);
   items.set(name, entry);
+  observer.observe(entry);
   return entry;
 }
 
@@ -31,10 +40,10 @@ async function summaryOf(name, version) {
   return summaries.get(name).summary;
 }
 
-async function fill(name, version) {
+async function fill(name) {
   const [title, status, settings, bar] = item(name).children;
   try {
-    const summary = await summaryOf(name, version);
+    const summary = await summaryOf(name, versions[name]);
     const state = title.querySelector(".state");
     state.hidden = false;
     state.textContent = stateText(summary);
@@ -47,16 +56,39 @@ async function fill(name, version) {
   }
 }
 
-const refresh = oneAtATime(async () => {
-  const { names, versions, compared, revision } = await answerOf("/studies.json");
-  latest = revision;
+const fillInView = oneAtATime(async () => {
+  await Promise.all([...inView].filter((name) => name in versions).map(fill));
+  document.body.dataset.filled = String(Number(document.body.dataset.filled ?? 0) + 1);
+  if (inView.size && !performance.getEntriesByName("summaries").length) performance.mark("summaries"); // for benchmarks.views
+});
+
+function show(names) {
   byId("none").hidden = names.length > 0;
-  byId("studies").replaceChildren(...names.map(item));
-  for (const name of names) await fill(name, versions[name]);
+  byId("count").textContent = names.length > 1 ? `${names.length.toLocaleString("en")} studies, the one written last first.` : "";
+  const list = byId("studies");
+  for (const entry of [...list.children]) {
+    const name = entry.dataset.study;
+    if (name in versions) continue;
+    observer.unobserve(entry);
+    for (const known of [items, summaries, inView]) known.delete(name);
+    entry.remove();
+  }
+  names.forEach((name, i) => {
+    if (list.children[i] !== item(name)) list.insertBefore(item(name), list.children[i] ?? null);
+  });
+}
+
+const refresh = oneAtATime(async () => {
+  const answer = await answerOf("/studies.json");
+  const { names, compared } = answer;
+  versions = answer.versions;
+  latest = answer.revision;
+  show(names);
+  await fillInView();
   if (names.length < 2) return;
   byId("costs-note").textContent = names.length > compared ? `The ${compared} studies that were written last.` : "";
   await draw(byId("costs"), await answerOf(`/costs.json?dark=${darkQuery.matches ? 1 : 0}`));
 });
 
-refresh().then(() => follow(`/events?since=${latest}`, refresh));
+refresh().then(() => follow(() => `/events?since=${latest}`, refresh));
 darkQuery.addEventListener("change", refresh);

@@ -24,6 +24,11 @@ async function fetched(url) {
   const response = await fetch(url, { cache: "no-store" });
   if (!response.headers.get("Content-Type")?.startsWith("application/json")) throw new Error((await response.text()).trim());
   const answer = await response.json();
+  if (response.status === 503) { // a long journal is being read
+    byId("status")?.replaceChildren(answer.error);
+    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    return fetched(url);
+  }
   if (!response.ok) throw new Error(answer.error ?? response.statusText);
   return { answer, revision: response.headers.get("Paceline-Revision") };
 }
@@ -73,14 +78,23 @@ function oneAtATime(work) {
   };
 }
 
-// Follow a stream of server-sent events; `grown` is called with each new revision.
+// Follow a stream of server-sent events while the page can be seen; `grown` is called with each new revision.
 function follow(url, grown) {
   const live = byId("live");
-  const source = new EventSource(url);
-  source.addEventListener("open", () => { live.textContent = "live"; live.className = "live on"; });
-  source.addEventListener("error", () => { live.textContent = "connection lost, trying again"; live.className = "live off"; });
-  source.addEventListener("grown", (message) => grown(JSON.parse(message.data).revision));
-  addEventListener("pagehide", () => source.close());
+  let source = null;
+  function start() {
+    source = new EventSource(url());
+    source.addEventListener("open", () => { live.textContent = "live"; live.className = "live on"; });
+    source.addEventListener("error", () => { live.textContent = "connection lost, trying again"; live.className = "live off"; });
+    source.addEventListener("grown", (message) => grown(JSON.parse(message.data).revision));
+  }
+  function stop() {
+    source?.close();
+    source = null;
+  }
+  if (!document.hidden) start();
+  document.addEventListener("visibilitychange", () => { stop(); if (!document.hidden) start(); });
+  addEventListener("pagehide", stop);
 }
 
 function ago(seconds) {

@@ -213,4 +213,4 @@ byId("more-forks").addEventListener("click", moreForks);
 byId("task").addEventListener("change", linkExports);
 darkQuery.addEventListener("change", refresh);
 narrowQuery.addEventListener("change", refresh);
-refresh().then(() => follow(from("events", { since: document.body.dataset.latest ?? "" }), refresh));
+refresh().then(() => follow(() => from("events", { since: document.body.dataset.latest ?? "" }), refresh));
