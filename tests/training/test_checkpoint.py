@@ -1,7 +1,10 @@
 """A state comes back as it was, whatever it is made of, and files of earlier versions are read."""
 
 import math
+import random
+import shutil
 from collections import OrderedDict
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from paceline.training import (
     unpack_checkpoint,
     write_checkpoint,
 )
+from paceline.training.state_layout import flatten_state
 
 
 def test_tensors_of_every_kind_come_back(tmp_path: Path) -> None:
@@ -52,6 +56,54 @@ def test_a_module_finds_its_versions_again(tmp_path: Path) -> None:
 def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
     torch.save({"done": 3, "model": {"w": torch.ones(2)}}, tmp_path / "old.pt")
     assert load_checkpoint(tmp_path / "old.pt")["done"] == 3
+    torch.save(flatten_state({"done": 4}), tmp_path / "5-40.pt")  # without fork, step and SHA-256
+    assert load_checkpoint(tmp_path / "5-40.pt")["done"] == 4
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "3-40.pt"
+    save_checkpoint({"weights": torch.randn(20), "step": 40}, path)
+    whole = path.read_bytes()
+    places = random.Random(0).sample(range(8 * len(whole)), 60) + list(
+        range(8 * len(whole) - 8 * 130, 8 * len(whole), 37)
+    )
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(TrainingError, match=r"cannot be read \((it is not what was written|its end is damaged)"):
+            load_checkpoint(path)
+        with pytest.raises(TrainingError, match="cannot be read"):
+            unpack_checkpoint(bytes(damaged), path)
+
+
+def test_a_checkpoint_of_another_fork_or_step_is_refused(tmp_path: Path) -> None:
+    save_checkpoint({"step": 40}, tmp_path / "3-40.pt")
+    for name in ("4-40.pt", "3-20.pt"):
+        shutil.copy(tmp_path / "3-40.pt", tmp_path / name)
+        with pytest.raises(TrainingError, match=r"is of fork 3 at step 40: files were swapped or renamed, restore it"):
+            load_checkpoint(tmp_path / name)
+    shutil.copy(tmp_path / "3-40.pt", tmp_path / "best.pt")  # a name of the user's own
+    assert load_checkpoint(tmp_path / "best.pt") == {"step": 40}
+
+
+def test_torch_reads_a_checkpoint_too(tmp_path: Path) -> None:
+    save_checkpoint({"weights": torch.ones(3)}, tmp_path / "3-40.pt")
+    assert torch.equal(torch.load(tmp_path / "3-40.pt", weights_only=True)["float32"], torch.ones(3))
+
+
+def test_a_large_state_is_hashed_beside_the_write(tmp_path: Path) -> None:
+    state = {"weights": torch.arange(400_000, dtype=torch.float32)}
+    save_checkpoint(state, tmp_path / "0-1.pt")
+    content, line = (tmp_path / "0-1.pt").read_bytes().rsplit(b',"sha256":"', 1)
+    assert line == sha256(content).hexdigest().encode() + b'"}\n'
+    assert torch.equal(load_checkpoint(tmp_path / "0-1.pt")["weights"], state["weights"])
+
+
+def test_the_folder_of_a_study_that_was_moved_is_not_made_again(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"gone was deleted or moved while the study ran: move it back"):
+        save_checkpoint({"step": 40}, tmp_path / "gone" / "checkpoints" / "3-40.pt")
+    assert not list(tmp_path.iterdir())
 
 
 def test_odd_values_are_kept_as_they_are(tmp_path: Path) -> None:
@@ -65,7 +117,7 @@ def test_odd_values_are_kept_as_they_are(tmp_path: Path) -> None:
 
 def test_a_state_travels_as_the_bytes_of_its_file(tmp_path: Path) -> None:
     state = {"weights": torch.arange(3.0), "step": 5}
-    content = pack_checkpoint(state)
+    content = pack_checkpoint(state, tmp_path / "sent.pt")
     write_checkpoint(tmp_path / "sent.pt", lambda file: file.write(content))
     for back in (unpack_checkpoint(content, tmp_path / "sent.pt"), load_checkpoint(tmp_path / "sent.pt")):
         assert torch.equal(back["weights"], state["weights"])

@@ -100,7 +100,7 @@ class Worker:
                 steps, sent = [], time.monotonic()
 
     def _save(self, state: dict[str, Any], target: Path) -> None:
-        packed = np.frombuffer(pack_checkpoint(state), np.uint8)  # an array travels and is read without a copy
+        packed = np.frombuffer(pack_checkpoint(state, target), np.uint8)  # an array travels and is read without a copy
         self._saved.append(packed)
         if self._storage is not None:
             self._storage.write(target.name, packed)
