@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paceline.study import Created, Decided, Dropped, Event, Interval, Report, because, write_settings
-from paceline.study.journal import write_line
+from paceline.study.journal_line import write_line
 from paceline.traces import Schedule
 
 LIVING, REPLACED, INTERVAL = 100, 20, 100

@@ -27,7 +27,7 @@ from playwright.sync_api import Page, sync_playwright
 from benchmarks._journals import SHAPES, write_study
 from benchmarks._report import machine, print_results, result, table
 from paceline.study import Interval, Report
-from paceline.study.journal import read_line, write_line
+from paceline.study.journal_line import read_line, write_line
 
 LENGTHS, NEWS, WAIT = (1_000, 10_000, 100_000), 5, 120_000
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"

@@ -15,6 +15,7 @@ from paceline.problems import digits_training
 from paceline.strategy import Dynamic
 from paceline.study import Decided, Report, Study, read_journal
 from paceline.tuner import Tuner, tune
+from tests.forged_lines import forge
 from tests.tuner.toy_study import Interrupt, drive, facts, make
 
 SETTINGS = {"steps": 80, "lr": (1e-4, 1e-1)}
@@ -194,14 +195,6 @@ def test_a_state_that_could_run_code_is_refused(tmp_path: Path) -> None:
         tune(lambda: Odd("none"), study=tmp_path, **SETTINGS)
 
 
-def rewritten(folder: Path, change) -> None:
-    """The journal with one whole event changed."""
-    path = folder / "journal.jsonl"
-    events = [json.loads(line) for line in path.read_text().splitlines()]
-    change(events)
-    path.write_text("".join(json.dumps(event) + "\n" for event in events))
-
-
 @pytest.mark.parametrize(
     ("kind", "field", "value"), [("observed", "fork", 77), ("dropped", "fork", 77), ("proposed", "parent", 77)]
 )
@@ -214,7 +207,7 @@ def test_events_that_do_not_follow_are_noticed(kind: str, field: str, value: int
         if kind == "proposed":
             wanted[0]["fork"] = 99
 
-    rewritten(tmp_path, change)
+    forge(tmp_path / "journal.jsonl", change)
     with pytest.raises(JournalError, match="was edited, restore it"):
         make("horizon", study=tmp_path)
 

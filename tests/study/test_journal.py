@@ -1,10 +1,9 @@
 import errno
 import json
-import multiprocessing
+import os
 import re
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline import Schedule
-from paceline.errors import InputError, JournalError, StudyLockedError
+from paceline.errors import JournalError
 from paceline.study import (
     Created,
     Decided,
@@ -32,7 +31,8 @@ from paceline.study import (
 )
 from paceline.study.events import to_json
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "journal-2.jsonl"
+GOLDEN = Path(__file__).parents[1] / "golden" / "journal-3.jsonl"
+FORMAT_2 = GOLDEN.with_name("journal-2.jsonl")
 FORMAT_1 = GOLDEN.with_name("journal-1.jsonl")
 FAMILY = GOLDEN.with_name("journal-1-family.jsonl")
 SCHEDULE = Schedule([0.1, 0.05], [0, 10, 20], 100, "linear")
@@ -57,23 +57,25 @@ def same(a: Event, b: Event) -> bool:
 
 
 def test_the_golden_journal_is_read_and_written_the_same(tmp_path: Path) -> None:
-    events = read_journal(GOLDEN)
-    assert len(events) == len(EVENTS)
-    assert all(same(a, b) for a, b in zip(events, EVENTS, strict=True))
+    for path in (GOLDEN, FORMAT_2):
+        events = read_journal(path)
+        assert len(events) == len(EVENTS)
+        assert all(same(a, b) for a, b in zip(events, EVENTS, strict=True))
     with Journal(tmp_path) as journal:
         for event in EVENTS:
             journal.append(event)
     assert (tmp_path / "journal.jsonl").read_bytes() == GOLDEN.read_bytes()
 
 
-def test_a_journal_of_format_1_is_continued_in_the_present_format(tmp_path: Path) -> None:
-    lines = FORMAT_1.read_bytes().splitlines(keepends=True)
-    shutil.copy(FORMAT_1, tmp_path / "journal.jsonl")
+@pytest.mark.parametrize(("path", "gone"), [(FORMAT_1, 1), (FORMAT_2, 0)])
+def test_a_journal_of_an_older_format_is_continued_in_the_present_one(path: Path, gone: int, tmp_path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    shutil.copy(path, tmp_path / "journal.jsonl")
     with Journal(tmp_path) as journal:
-        assert len(journal.events) == len(lines) - 1  # it has no line for a clone any more
+        assert len(journal.events) == len(lines) - gone  # format 1 has a line for a clone
         journal.append(EVENTS[-2])
     written = (tmp_path / "journal.jsonl").read_bytes().splitlines()
-    assert json.loads(written[-1])["v"] == 2
+    assert json.loads(written[-1])["v"] == 3
     assert json.loads(written[-1])["n"] == len(lines)
     assert same(read_journal(tmp_path / "journal.jsonl")[-1], EVENTS[-2])
 
@@ -102,16 +104,135 @@ def test_cut_at_any_byte_it_reads_the_whole_lines_and_goes_on(
     whole = GOLDEN.read_bytes()
     cut %= len(whole)
     (folder / "journal.jsonl").write_bytes(whole[:cut])
+    torn = whole[:cut].rpartition(b"\n")[2]
     known = whole[:cut].count(b"\n")
     assert len(read_journal(folder / "journal.jsonl")) == known
     with Journal(folder) as journal:
         for event in EVENTS[known:]:
             journal.append(event)
     assert (folder / "journal.jsonl").read_bytes() == whole
+    assert [path.read_bytes() for path in folder.glob("journal.cut-*")] == ([torn] if torn else [])
+
+
+def test_a_line_ends_at_a_line_feed_only(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(GOLDEN.read_bytes().replace(b',"settings"', b'\r"settings"', 1))
+    damaged = path.read_bytes()
+    with pytest.raises(JournalError, match="line 1"):
+        Journal(tmp_path)
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("path", [GOLDEN, FORMAT_2])
+def test_what_a_crash_tore_is_kept_each_time(path: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / "journal.jsonl").write_bytes(path.read_bytes() + b'{"v":%d' % number)
+        Journal(tmp_path).close()
+        assert (tmp_path / "journal.jsonl").read_bytes() == path.read_bytes()
+        assert (tmp_path / f"journal.cut-{number}").read_bytes() == b'{"v":%d' % number
+
+
+def test_every_flipped_bit_is_noticed_or_tears_the_last_line(tmp_path: Path) -> None:
+    path, whole = tmp_path / "journal.jsonl", GOLDEN.read_bytes()
+    last = 8 * (len(whole) - 1)  # the end of the last line
+    for place in [*range(0, last, 23), *range(last, last + 8)]:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        if place >= last:
+            assert len(read_journal(path)) == len(EVENTS) - 1
+            continue
+        with pytest.raises(JournalError):
+            read_journal(path)
+
+
+def test_a_line_without_a_checksum_after_one_with_it_is_refused(tmp_path: Path) -> None:
+    older = FORMAT_2.read_bytes().splitlines(keepends=True)
+    newer = GOLDEN.read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_bytes(b"".join(older[:3] + newer[3:]))
+    assert len(read_journal(tmp_path / "journal.jsonl")) == len(EVENTS)
+    (tmp_path / "journal.jsonl").write_bytes(b"".join(newer[:3] + older[3:]))
+    with pytest.raises(JournalError, match="line 4 has format 2 after one of format 3"):
+        read_journal(tmp_path / "journal.jsonl")
+
+
+class Stop(BaseException):
+    """Stands for Ctrl-C."""
+
+
+@pytest.mark.parametrize("torn", [False, True], ids=["whole", "torn"])
+@pytest.mark.parametrize("error", [Stop(), OSError(errno.ENOSPC, "No space left on device")])
+def test_after_a_failed_write_the_next_one_finds_a_whole_journal(
+    torn: bool, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+    with Journal(tmp_path) as journal:
+        journal.append(*EVENTS[:3])
+
+        def fail(descriptor: int) -> None:
+            monkeypatch.setattr(os, "fsync", sync)
+            if torn:
+                os.truncate(journal.path, journal.path.stat().st_size - 9)
+            raise error
+
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(Stop if isinstance(error, Stop) else JournalError):
+            journal.append(*EVENTS[3:5])
+        assert len(journal.events) == journal.lines == 3
+        journal.append(*EVENTS[3:])
+    assert (tmp_path / "journal.jsonl").read_bytes() == GOLDEN.read_bytes()
+    assert not list(tmp_path.glob("journal.cut-*"))
+
+
+def test_what_cannot_be_taken_back_at_once_is_taken_back_before_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Journal(tmp_path) as journal:
+        journal.append(*EVENTS[:3])
+        monkeypatch.setattr(os, "fsync", fail)
+        for _ in range(2):
+            with pytest.raises((JournalError, OSError), match="Input/output error"):
+                journal.append(*EVENTS[3:5])
+        monkeypatch.setattr(os, "fsync", sync)
+        journal.append(*EVENTS[3:])
+    assert (tmp_path / "journal.jsonl").read_bytes() == GOLDEN.read_bytes()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open file cannot be moved there")
+@pytest.mark.parametrize("action", ["delete", "move", "replace"])
+def test_a_folder_that_goes_away_is_noticed_at_the_next_event(action: str, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    with Journal(folder) as journal:
+        journal.append(EVENTS[0])
+        folder.rename(tmp_path / "moved")
+        if action == "delete":
+            shutil.rmtree(tmp_path / "moved")
+        if action == "replace":
+            shutil.copytree(tmp_path / "moved", folder)
+        with pytest.raises(JournalError, match=r"deleted, moved or replaced while the study ran: move it back and"):
+            journal.append(EVENTS[1])
+        if action == "move":
+            (tmp_path / "moved").rename(folder)
+            journal.append(EVENTS[1])
+            assert len(read_journal(folder / "journal.jsonl")) == 2
+
+
+def test_a_journal_that_another_program_writes_is_not_written(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(EVENTS[0])
+        with journal.path.open("a") as file:
+            file.write("x")
+        with pytest.raises(JournalError, match=r"should have 94 bytes, got 95: another program wrote to it"):
+            journal.append(EVENTS[1])
 
 
 def edited(folder: Path, change) -> Path:
-    lines = GOLDEN.read_text().splitlines()
+    lines = FORMAT_2.read_text().splitlines()
     change(lines)
     path = folder / "journal.jsonl"
     path.write_text("\n".join(lines) + "\n")
@@ -127,7 +248,7 @@ def edited(folder: Path, change) -> Path:
         (lambda lines: lines.__setitem__(3, lines[3].replace("observed", "obsrved")), "unknown event 'obsrved'"),
         (
             lambda lines: lines.__setitem__(3, lines[3].replace('"v":2', '"v":9')),
-            "format 9, this version reads up to 2",
+            "format 9, this version reads up to 3",
         ),
         (lambda lines: lines.__setitem__(3, lines[3].replace('"stop"', '"stpo"')), "lacks the field 'stop'"),
         (lambda lines: lines.__setitem__(3, lines[3].replace('"v":2', '"v":"2"')), "line 4 has no whole number as its"),
@@ -145,53 +266,6 @@ def test_an_edited_journal_is_refused_with_the_line(change, message: str, tmp_pa
         Journal(tmp_path)
 
 
-def _try_to_write(folder: str, answer: "multiprocessing.Queue[str]") -> None:
-    try:
-        Journal(Path(folder)).close()
-        answer.put("opened")
-    except StudyLockedError as error:
-        answer.put(str(error))
-
-
-def test_a_second_process_is_refused_while_the_first_writes(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    answer = context.Queue()
-    with Journal(tmp_path):
-        process = context.Process(target=_try_to_write, args=(str(tmp_path), answer))
-        process.start()
-        assert "is being written by another process: wait for it, stop it" in answer.get(timeout=60)
-        process.join()
-    with Journal(tmp_path):
-        pass
-
-
-def test_a_second_writer_in_the_same_process_is_refused(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(StudyLockedError, match="choose another study folder"):
-        Journal(tmp_path)
-    Journal(tmp_path).close()
-
-
-def _hold_the_lock(folder: str, ready: "multiprocessing.Queue[bool]") -> None:
-    journal = Journal(Path(folder))
-    ready.put(True)
-    time.sleep(600)
-    journal.close()
-
-
-def test_a_killed_writer_leaves_no_lock(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    ready = context.Queue()
-    process = context.Process(target=_hold_the_lock, args=(str(tmp_path), ready))
-    process.start()
-    ready.get(timeout=60)
-    with pytest.raises(StudyLockedError):
-        Journal(tmp_path)
-    process.kill()
-    process.join()
-    assert (tmp_path / "lock").exists()  # the file stays, the lock does not
-    Journal(tmp_path).close()
-
-
 def test_another_thread_may_close_the_journal(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     closer = threading.Thread(target=journal.close)
@@ -206,15 +280,6 @@ def test_a_journal_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> None:
         Journal(tmp_path)
     (tmp_path / "journal.jsonl").unlink()
     Journal(tmp_path).close()
-
-
-def test_a_disk_without_file_locks_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_lock(file: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr("fcntl.flock", no_lock)
-    with pytest.raises(InputError, match=r"lock that can be taken, got .*on a disk that supports file locks"):
-        Journal(tmp_path)
 
 
 def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import JournalError
-from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links
+from paceline.errors import InputError, JournalError
+from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links, refuse_other_files
 
 
 def test_a_file_is_read_and_a_missing_one_is_none(tmp_path: Path) -> None:
@@ -52,3 +52,29 @@ def test_a_study_whose_files_are_links_is_not_written(name: str, tmp_path: Path)
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(JournalError, match="should lie in the study's folder, got a link"):
         refuse_links(tmp_path)
+
+
+def test_a_new_study_needs_a_folder_that_holds_nothing_else(tmp_path: Path) -> None:
+    refuse_other_files(tmp_path / "not there")
+    refuse_other_files(tmp_path)
+    for name in ("lock", "study.json.tmp", "known.jsonl", "storage.json", ".gitignore"):
+        (tmp_path / name).touch()
+    (tmp_path / "checkpoints").mkdir()
+    refuse_other_files(tmp_path)  # of a start that was cut off
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"an empty folder, got .*, which holds notes.txt: choose another folder"):
+        refuse_other_files(tmp_path)
+    (tmp_path / "study.json").touch()
+    refuse_other_files(tmp_path)  # a study, with notes of the user's
+
+
+def test_checkpoints_of_others_are_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "best.ckpt").touch()
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(InputError, match="which holds checkpoints: choose another folder"):
+        refuse_other_files(tmp_path)
+    for name in "abcd":
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match="which holds a, b, c and 2 more: choose another folder"):
+        refuse_other_files(tmp_path)

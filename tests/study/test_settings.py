@@ -10,7 +10,7 @@ from paceline.study import read_settings, write_settings
 def test_settings_are_written_with_format_versions_and_seed(tmp_path: Path) -> None:
     write_settings(tmp_path, {"lr": [0.1, 1.0]}, 7)
     data = read_settings(tmp_path)
-    assert (data["format"], data["seed"], data["settings"]) == (2, 7, {"lr": [0.1, 1.0]})
+    assert (data["format"], data["seed"], data["settings"]) == (3, 7, {"lr": [0.1, 1.0]})
     assert set(data["versions"]) == {"python", "torch", "numpy"}
 
 
@@ -25,7 +25,7 @@ def test_settings_of_format_1_come_under_their_present_names(tmp_path: Path) -> 
     [
         ("17", "cannot be read .*: it was edited or damaged, restore it"),
         ('{"format": 2}', "cannot be read .*'settings'"),
-        ('{"format": 9, "paceline": "3.0", "settings": {}}', "was written by paceline 3.0 in format 9, .* up to 2"),
+        ('{"format": 9, "paceline": "3.0", "settings": {}}', "was written by paceline 3.0 in format 9, .* up to 3"),
     ],
 )
 def test_settings_that_cannot_be_read_say_why(text: str, message: str, tmp_path: Path) -> None:

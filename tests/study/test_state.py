@@ -105,3 +105,16 @@ def test_forks_change_with_their_events() -> None:
     assert state.changed_forks(0) == [0, 1, 2]
     assert state.changed_forks(9) == [2]
     assert state.changed_forks(len(EVENTS)) == []
+
+
+def test_the_states_that_a_journal_names() -> None:
+    state = StudyState.of(
+        [
+            Created({"tasks": ["a", "b"]}),
+            Interval(0, None, 0, 10, RATE, 1),
+            Report(0, 0, 10, (4, 10), {"raw": (1.0, 2.0)}, kept=4),
+            Interval(5, 0, 10, 20, RATE, 2),
+        ]
+    )
+    named = {(fork, step) for fork in range(8) for step in range(30) if state.names(fork, step)}
+    assert named == {(0, 0), (1, 0), (0, 4), (0, 10), (5, 20)}

@@ -1,5 +1,6 @@
 """Ask and tell by hand, and going on after an interruption anywhere."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +8,13 @@ import pytest
 
 from paceline.errors import InputError, JournalError
 from paceline.strategy import Dynamic
-from paceline.study import Failure, Interval, describe_failure
+from paceline.study import Event, Failure, Finished, Interval, StudyState, describe_failure
 from paceline.traces import Objective
 from paceline.tuner import Tuner
 from paceline.tuner.loop import objective_of
+from tests.forged_lines import forge
 from tests.tuner.loop_checks import check_advice, check_end, check_interruptions, check_order
-from tests.tuner.toy_study import STRATEGIES, drive, loss, make
+from tests.tuner.toy_study import STRATEGIES, Interrupt, drive, loss, make
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
@@ -92,12 +94,92 @@ def test_other_settings_on_the_same_folder_are_refused(tmp_path: Path) -> None:
 
 def test_a_decision_that_was_edited_is_noticed(tmp_path: Path) -> None:
     drive(make("horizon", study=tmp_path), most=8).close()
-    path = tmp_path / "journal.jsonl"
-    lines = path.read_text().splitlines()
-    last = max(i for i, line in enumerate(lines) if '"event":"proposed"' in line)
-    path.write_text("\n".join([*lines[: last - 1], lines[last - 1].replace('"fork":', '"fork":9')]) + "\n")
+
+    def change(events: list) -> None:
+        last = max(i for i, event in enumerate(events) if event["event"] == "proposed")
+        events[last - 1]["fork"] += 90
+        del events[last:]
+
+    forge(tmp_path / "journal.jsonl", change)
     with pytest.raises(JournalError, match="was edited, restore it"):
         make("horizon", study=tmp_path)
+
+
+def go_on(tuner: Tuner) -> int:
+    """Report on intervals until the study is over, whatever is raised; how often something was."""
+    failed = 0
+    while (intervals := tuner.ask()) is not None:
+        for interval in intervals:
+            try:
+                tuner.tell(interval, *loss(interval))
+            except (Interrupt, JournalError):
+                failed += 1
+    tuner.close()
+    return failed
+
+
+def decided(tuner: Tuner) -> list[str]:
+    return [repr(event) for event in tuner.study.events if isinstance(event, Interval | Finished)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[str]:
+    return decided(drive(make("horizon-1.5")))
+
+
+@pytest.mark.parametrize("error", [Interrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("number", [3, 8, 9, 10])
+def test_a_tuner_that_lives_on_after_a_failed_write_goes_on(
+    number: int, error: BaseException, undisturbed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report fails; the last of a round; the decision after it; the first report after that."""
+    tuner, sync, count = make("horizon-1.5", study=tmp_path), os.fsync, [0]
+
+    def fsync(descriptor: int) -> None:
+        count[0] += 1
+        if count[0] == number:
+            raise error
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert go_on(tuner) == 1
+    assert decided(tuner) == undisturbed
+    again = make("horizon-1.5", study=tmp_path)
+    again.close()
+    assert decided(again) == undisturbed
+
+
+@pytest.mark.parametrize("study", [False, True], ids=["in memory", "on disk"])
+def test_a_round_that_was_interrupted_before_its_decision_is_decided_at_the_next_call(
+    study: bool, undisturbed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuner = make("horizon-1.5", study=tmp_path / "study" if study else None)
+
+    def interrupt(*_) -> None:
+        monkeypatch.undo()
+        raise Interrupt
+
+    monkeypatch.setattr(tuner, "_propose", interrupt)
+    assert go_on(tuner) == 1
+    assert decided(tuner) == undisturbed
+
+
+@pytest.mark.parametrize("study", [False, True], ids=["in memory", "on disk"])
+@pytest.mark.parametrize("number", [1, 8, 9, 10, 12, 17])
+def test_an_interruption_between_disk_and_memory_is_made_good(
+    number: int, study: bool, undisturbed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuner, count, append = make("horizon-1.5", study=tmp_path / "study" if study else None), [0], StudyState.append
+
+    def interrupt(state: StudyState, event: Event) -> None:
+        count[0] += 1
+        if count[0] == number:
+            raise Interrupt
+        append(state, event)
+
+    monkeypatch.setattr(StudyState, "append", interrupt)
+    assert go_on(tuner) == 1
+    assert decided(tuner) == undisturbed
 
 
 def test_failed_forks_are_never_cloned_and_the_study_goes_on() -> None:

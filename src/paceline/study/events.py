@@ -28,7 +28,7 @@ from paceline.study.reasons import Failure, Reason
 from paceline.study.recorded_fields import read_details, read_settings_fields
 from paceline.traces import Schedule
 
-FORMAT = 2
+FORMAT = 3
 MAX_SECONDS = 1e10
 Values = dict[str, tuple[float, ...]]
 

@@ -1,18 +1,17 @@
 """An append-only file of events: one JSON object a line, on disk before the study goes on, one writer at a time."""
 
-import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import NamedTuple
 
-from filelock import BaseFileLock, FileLock, Timeout
-
-from paceline.errors import InputError, JournalError, StudyLockedError
-from paceline.json_fields import shown
-from paceline.study.events import FORMAT, Event, from_json, to_json
-from paceline.study.format1 import upgrade_event
-from paceline.study.regular_files import read_regular_file, refuse_links
+from paceline.errors import InputError, JournalError
+from paceline.files import make_folder, sync_folder
+from paceline.study.events import Event
+from paceline.study.journal_line import parse_line, write_line
+from paceline.study.lock import lock_folder
+from paceline.study.regular_files import read_regular_file, refuse_links, refuse_other_files
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -20,73 +19,35 @@ def read_journal(path: Path) -> list[Event]:
     return _parse(path)[0]
 
 
-def _parse(path: Path) -> tuple[list[Event], int, int]:
-    """Events, and the number and bytes of whole lines."""
-    content = read_regular_file(path)
-    if content is None:
-        return [], 0, 0
-    events, lines, whole = list[Event](), 0, 0
-    for line in content.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            break  # torn by a crash while it was written
-        event = read_line(path, lines, line)
+class _Extent(NamedTuple):
+    """How much of a journal is known to be whole: events, lines and bytes."""
+
+    events: int
+    lines: int
+    size: int
+
+
+def _parse(path: Path) -> tuple[list[Event], _Extent, bytes]:
+    """Events, their extent, and the rest: a line torn by a crash while it was written."""
+    *lines, rest = (read_regular_file(path) or b"").split(b"\n")
+    events, latest = list[Event](), 1
+    for number, line in enumerate(lines):
+        version, event = parse_line(path, number, line + b"\n")
+        if version < latest:
+            raise JournalError(
+                f"{path}, line {number + 1} has format {version} after one of format {latest}: the journal was edited "
+                "or damaged, restore it"
+            )
+        latest = version
         events += [event] if event is not None else []
-        lines, whole = lines + 1, whole + len(line)
-    return events, lines, whole
-
-
-def read_line(path: Path, number: int, line: bytes) -> Event | None:
-    """The event of a whole line; None if only an older format had it. `number` counts lines from 0."""
-    where = f"{path}, line {number + 1}"
-    try:
-        data: dict[str, Any] = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        raise JournalError(f"{where} is not JSON ({error}): the journal was edited or damaged, restore it") from error
-    if not isinstance(data, dict) or "v" not in data:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise JournalError(f"{where} is not an event: the journal was edited or damaged, restore it")
-    if type(data["v"]) is not int or data["v"] < 1:
-        raise JournalError(f"{where} has no whole number as its format: the journal was edited or damaged, restore it")
-    if data["v"] > FORMAT:
-        raise JournalError(
-            f"{where} has format {data['v']}, this version reads up to {FORMAT}: install a newer paceline"
-        )
-    if data.get("n") != number:
-        raise JournalError(
-            f"{where} should be event {number}, got {shown(data.get('n'))}: a line is missing or was added"
-        )
-    try:
-        present = upgrade_event(data) if data["v"] == 1 else data
-        return None if present is None else from_json(present)
-    except (JournalError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise JournalError(f"{where}: {error}") from error
-
-
-def write_line(number: int, event: Event) -> bytes:
-    """The line of an event; `number` counts lines from 0."""
-    data = {"v": FORMAT, "n": number, **to_json(event)}
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _lock(folder: Path) -> BaseFileLock:
-    """The lock of a study folder. The operating system holds it, so it ends when the process ends, even if killed."""
-    # one lock for all threads: a study may be closed by another thread than the one that opened it
-    lock = FileLock(folder / "lock", timeout=0, thread_local=False, fallback_to_soft=False)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise StudyLockedError(
-            f"{folder} is being written by another process: wait for it, stop it, or choose another study folder"
-        ) from error
-    except (OSError, NotImplementedError) as error:
-        raise InputError(
-            f"expected a study folder with a lock that can be taken, got {folder} ({error}): "
-            "choose a folder that you may write to, on a disk that supports file locks"
-        ) from error
-    return lock
+    return events, _Extent(len(events), len(lines), sum(len(line) + 1 for line in lines)), rest
 
 
 class Journal:
     """The writer. Holds the folder's lock while it is open; use it in a `with` block.
+
+    Attributes:
+        events: what is on disk, in order.
 
     Args:
         folder: the study folder; it is made if it is not there.
@@ -94,43 +55,103 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except (FileExistsError, NotADirectoryError) as error:
             raise InputError(
                 f"expected a folder to keep the study in, got {folder}, which is a file: choose another path"
             ) from error
         refuse_links(folder)
-        self.path = folder / "journal.jsonl"
-        self._lock = _lock(folder)
+        refuse_other_files(folder)
+        self.path, self._process = folder / "journal.jsonl", os.getpid()
+        self._lock = lock_folder(folder)
         try:
-            self.events, self.lines, whole = _parse(self.path)
+            self.events, self._known, rest = _parse(self.path)
             self._file = self.path.open("ab", buffering=0)  # a line that cannot be written must not come back on close
-            if self._file.tell() > whole:
-                self._file.truncate(whole)
         except BaseException:
             self._lock.release()
             raise
+        try:
+            if rest:
+                self._keep(rest)
+            self._is_dirty = bool(rest)
+            self.repair()
+            sync_folder(folder)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return self._known.lines
 
     def append(self, *events: Event) -> None:
-        """Write events and wait until they are on disk."""
-        lines = [write_line(self.lines + i, event) for i, event in enumerate(events)]
-        rest = memoryview(b"".join(lines))
+        """Write events and wait until they are on disk. If that fails, none of them stays."""
+        self.repair()
+        self._check_place()
+        content = b"".join(write_line(self.lines + i, event) for i, event in enumerate(events))
+        self._is_dirty = True
         try:
+            rest = memoryview(content)
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
-        except OSError as error:
+        except BaseException as error:
+            with suppress(OSError):  # else before the next event
+                self.repair()
+            if not isinstance(error, OSError):
+                raise
             raise JournalError(
                 f"{self.path} could not be written ({error.strerror or error}): "
                 "free disk space and start the study again, it continues from the last whole line"
             ) from error
         self.events += events
-        self.lines += len(events)
+        self._known = _Extent(len(self.events), self.lines + len(events), self._known.size + len(content))
+        self._is_dirty = False
+
+    def repair(self) -> None:
+        """Take back a write that was interrupted, so that the file holds `events` and nothing else."""
+        if self._is_dirty:
+            del self.events[self._known.events :]
+            self._file.truncate(self._known.size)
+            os.fsync(self._file.fileno())
+            self._is_dirty = False
 
     def close(self) -> None:
         """Release the file and the lock."""
         self._file.close()
         self._lock.release()
+
+    def _keep(self, rest: bytes) -> None:
+        """Keep what is about to be cut off in a file of its own."""
+        number = 1
+        while (path := self.path.with_name(f"journal.cut-{number}")).exists():
+            number += 1
+        with path.open("xb") as file:
+            file.write(rest)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(path.parent)
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that is not the study's any more."""
+        if os.getpid() != self._process:
+            raise JournalError(
+                f"{self.path} was opened by the process that this one was forked from: only that one may write it"
+            )
+        written, found = os.fstat(self._file.fileno()), None
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = os.stat(self.path, follow_symlinks=False)
+        if found is None or not os.path.samestat(written, found):
+            raise JournalError(
+                f"{self.path} was deleted, moved or replaced while the study ran: move it back and start the study "
+                "again, or choose another study folder"
+            )
+        if written.st_size != self._known.size:
+            raise JournalError(
+                f"{self.path} should have {self._known.size:,} bytes, got {written.st_size:,}: another program "
+                "wrote to it, restore it"
+            )
 
     def __enter__(self) -> "Journal":
         return self

@@ -63,7 +63,7 @@ def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:
     if content is None:
         raise JournalError(f"{path} cannot be read (there is no such file): it was removed or damaged, restore it")
     try:
-        for line in content.splitlines():
+        for line in content.split(b"\n")[:-1]:
             traces.append(_trace(json.loads(line), traces))
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise JournalError(f"{path} cannot be read ({error}): it was removed or damaged, restore it") from error

@@ -8,11 +8,13 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from paceline.errors import JournalError
+from paceline.errors import InputError, JournalError
 
 MAX_SETTINGS_BYTES = 64_000_000
 MAX_BYTES = 8_000_000_000
-OWN_NAMES = ("study.json", "journal.jsonl", "known.jsonl", "storage.json", "lock", "checkpoints")
+OWN_NAMES = ("study.json", "journal.jsonl", "known.jsonl", "storage.json", "trials.json", "lock", "checkpoints")
+BEFORE_A_STUDY = {"lock", "journal.jsonl", "known.jsonl", "storage.json"}  # what a start that was cut off leaves
+MOST_NAMED = 3  # files that an error names
 
 
 def open_regular_file(path: Path, buffering: int = -1) -> BinaryIO | None:
@@ -57,6 +59,31 @@ def refuse_links(folder: Path) -> None:
                 f"{folder / name} should lie in the study's folder, got a link: move what it leads to here, or link "
                 "the whole folder"
             )
+
+
+def refuse_other_files(folder: Path) -> None:
+    """Refuse to begin a study in a folder that holds something else. Hidden files do not count."""
+    if not folder.is_dir() or (folder / "study.json").exists() or _has_content(folder / "journal.jsonl"):
+        return
+    found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    others = [path.name for path in found if not _may_come_first(path)]
+    if others:
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        raise InputError(
+            f"expected a study or an empty folder, got {folder}, which holds {', '.join(others[:MOST_NAMED])}{more}: "
+            "choose another folder for the study"
+        )
+
+
+def _may_come_first(path: Path) -> bool:
+    """Whether this may lie in a study's folder before study.json does."""
+    if path.name == "checkpoints":
+        return path.is_dir() and not any(path.iterdir())
+    return path.name in BEFORE_A_STUDY or path.name in {f"{name}.tmp" for name in OWN_NAMES}
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def _kind(mode: int) -> str:

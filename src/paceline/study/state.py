@@ -254,6 +254,16 @@ class StudyState:
         """The event of a decision."""
         return self._event(decision.event, Decided)
 
+    def names(self, fork: int, step: int) -> bool:
+        """Whether an event names this state: the start of a task, an end of an interval, or a best moment."""
+        if step == 0:
+            return fork < max(1, len(self.settings.get("tasks", ())))
+        own = self.forks.get(fork)
+        if own is None:
+            return False
+        ends = {interval.stop for interval in self.intervals(own)}
+        return step in ends or any(report.kept == step for report in self.reports(own))
+
     @property
     def round(self) -> int:
         """The number of the latest decision that proposed an interval; 0 before the first."""

@@ -118,6 +118,7 @@ class Tuner:
         self._state = StudyState()
         self._view = HistoryView(self.goal)
         self._handed_out: set[Interval] = set()
+        self._is_recorded = True  # whether the state holds what the journal does
         self._warned = False
         self._on_event = on_event
         self._journal = self._opened(Path(study)) if study is not None else None
@@ -133,7 +134,11 @@ class Tuner:
         return self._view.of(self._state)
 
     def ask(self) -> list[Interval] | None:
-        """Intervals not handed out yet; an empty list while it waits for reports; None when the study is over."""
+        """Intervals not handed out yet; an empty list while it waits for reports; None when the study is over.
+
+        An interval whose report could not be written is handed out again.
+        """
+        self._settle()
         if self._state.is_finished:
             return None
         fresh = [interval for interval in self._state.running if interval not in self._handed_out]
@@ -154,6 +159,10 @@ class Tuner:
         rule = self._view.best_states.rule(self._state, interval)
         return replace(rule, turn=self._view.turn_rule(self._state, interval)) if self.goal.early_stop else rule
 
+    def is_named(self, fork: int, step: int) -> bool:
+        """Whether the journal names a state, by fork and step: only such states may be deleted."""
+        return self._state.names(fork, step)
+
     @property
     def kept_states(self) -> set[tuple[int, int]]:
         """Fork and step of the best moments whose states are still needed, and of where the best fork may anneal."""
@@ -171,13 +180,14 @@ class Tuner:
             values: a value for each, of raw weights; or a dict with "raw", "averaged" or both.
             kept: the step of the best observation, if it satisfies `keep_rule(interval)` and you kept its state.
         """
+        self._settle()
         at, columns = self._checked(interval, steps, values)
         check_kept(kept, at, interval, self.keep_rule(interval))
         failure = unsound_value(at, columns) or self._view.divergence(self._state, interval, at, columns)
         if failure is not None:
             self.fail(interval, failure, at, columns, kept=kept)
             return
-        self._report(Report(interval.fork, interval.start, interval.stop, at, columns, kept=kept))
+        self._report(interval, Report(interval.fork, interval.start, interval.stop, at, columns, kept=kept))
 
     def fail(
         self,
@@ -189,11 +199,12 @@ class Tuner:
         kept: int | None = None,
     ) -> None:
         """Report that an interval could not be finished, with what was observed until then."""
+        self._settle()
         self._check_open(interval)
         at, columns = self._checked(interval, steps, values) if len(steps) else ((), {})
         check_kept(kept, at, interval, self.keep_rule(interval))
         stop = at[-1] if at else interval.start
-        self._report(Report(interval.fork, interval.start, stop, at, columns, as_failure(failure), kept))
+        self._report(interval, Report(interval.fork, interval.start, stop, at, columns, as_failure(failure), kept))
 
     @property
     def result(self) -> Result:
@@ -251,7 +262,8 @@ class Tuner:
 
     # events
 
-    def _report(self, report: Report) -> None:
+    def _report(self, interval: Interval, report: Report) -> None:
+        self._handed_out.discard(interval)
         self._record(report)
         if not self._state.is_running:
             self._decide()
@@ -274,14 +286,27 @@ class Tuner:
 
     def _record(self, *events: Event) -> None:
         """Write events to the journal before anything follows from them."""
+        self._is_recorded = False
         if self._journal is not None:
             with self.stopwatch.on("journal"):
                 self._journal.append(*events)
         for event in events:
             self._state.append(event)
+        self._is_recorded = True
         if self._on_event is not None:
             for event in events:
                 self._on_event(event)
+
+    def _settle(self) -> None:
+        """Take up what an interruption or a failed write has left: what is recorded counts, and a round is decided."""
+        if not self._is_recorded:
+            events = [event for event in self._state.events if event is not None]
+            if self._journal is not None:
+                self._journal.repair()
+                events = list(self._journal.events)
+            self._replay(events)
+        if not self._state.is_running and not self._state.is_finished:
+            self._decide()
 
     # the journal
 
@@ -291,11 +316,11 @@ class Tuner:
             self._replay(list(self._journal.events))
         else:
             self._record(Created(self._settings()))
-        if not self._state.is_running and not self._state.is_finished:
-            self._decide()
+        self._settle()
 
     def _replay(self, events: list[Event]) -> None:
         """Rebuild the state; finish a decision whose events were cut off."""
+        self._state, self._view = StudyState(), HistoryView(self.goal)
         last = max((i for i, event in enumerate(events) if isinstance(event, Decided)), default=len(events) - 1)
         for event in events[: last + 1]:
             self._state.append(event)

@@ -1,5 +1,6 @@
 """A study that is read as it grows."""
 
+import json
 import threading
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import pytest
 
 from paceline.errors import JournalError
 from paceline.study import Journal
-from paceline.study.journal import write_line
+from paceline.study.journal_line import write_line
 from paceline.views.projection import study_view
 from paceline.views.web import study_reader
 from paceline.views.web.study_reader import StudyReader
+from tests.forged_lines import forged
 from tests.views.studies import EVENTS
 from tests.views.web.studies import append, write
 
@@ -51,7 +53,8 @@ def test_a_study_that_began_anew_and_grew_beyond_what_was_read(tmp_path: Path) -
     reader = StudyReader(write(tmp_path, EVENTS[:4]))
     reader.refresh()
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(write_line(0, EVENTS[0]).replace(b'"seed":4', b'"seed":40000'))  # the same file, other lines
+    other = json.loads(write_line(0, EVENTS[0]).replace(b'"seed":4', b'"seed":40000'))
+    path.write_bytes(forged(other))  # the same file, other lines
     append(tmp_path, EVENTS[1:8])
     reader.refresh()
     assert len(reader.view().forks) == 2
@@ -62,9 +65,10 @@ def test_a_damaged_journal_says_so_and_heals(tmp_path: Path) -> None:
     reader = StudyReader(write(tmp_path, EVENTS[:4]))
     path = tmp_path / "journal.jsonl"
     sound = path.read_bytes()
-    path.write_bytes(sound.replace(b'"n":2', b'"n":9'))
+    lines = sound.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2] + lines[3:]))
     reader.refresh()
-    assert "should be event 2, got 9" in reader.problem
+    assert "should be event 2, got 3" in reader.problem
     with pytest.raises(JournalError, match="a line is missing"):
         reader.view()
     path.unlink()

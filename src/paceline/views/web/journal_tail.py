@@ -13,14 +13,14 @@ from typing import Any
 
 from paceline.errors import JournalError
 from paceline.json_fields import shown, whole_number
-from paceline.study import EVENTS, Head, open_regular_file
+from paceline.study import EVENTS, Head, is_intact, open_regular_file
 
 CHUNK = 1 << 16
 MAX_LINE = 1 << 25  # bytes; the longest lines hold grids of megabytes
 _count = whole_number()
 KINDS = {*EVENTS, "cloned"}  # the last is of format 1
 _HEAD = re.compile(
-    rb'\{"v":\d{1,9},"n":(\d{1,12}),"event":"(\w{1,20})"(?:,"fork":(\d{1,12}|null)|,"round":\d{1,12})?'
+    rb'\{"v":(\d{1,9}),"n":(\d{1,12}),"event":"(\w{1,20})"(?:,"fork":(\d{1,12}|null)|,"round":\d{1,12})?'
     rb'(?:,"parent":(\d{1,12}|null))?(?:,"start":(\d{1,12}))?(?:,"(?:stop|step)":(\d{1,12}))?[,}]'
 )
 
@@ -63,7 +63,8 @@ class JournalTail:
                         )
                     continue
                 whole, parts = b"".join([*parts, chunk[:end]]), [chunk[end:]]
-                for line in whole.splitlines(keepends=True):
+                for content in whole.split(b"\n")[:-1]:
+                    line = content + b"\n"
                     yield self.offset, line
                     self.offset += len(line)
 
@@ -71,12 +72,13 @@ class JournalTail:
 def read_head(line: bytes) -> tuple[int, Head]:
     """The number of a line and the head of its event: from its front, or from all of it if the front looks odd."""
     front = _HEAD.match(line)
-    if front is not None and (kind := front[2].decode()) in KINDS:
-        number, _, *rest = front.groups()
+    if front is not None and (kind := front[3].decode()) in KINDS:
+        version, number, _, *rest = front.groups()
+        _check_intact(line, int(version))
         return int(number), Head(kind, *(None if part is None or part == b"null" else int(part) for part in rest))
     try:
         data: dict[str, Any] = json.loads(line)
-        number, kind = _count(data["n"]), str(data["event"])
+        version, number, kind = _count(data["v"]), _count(data["n"]), str(data["event"])
         given = (data.get("fork"), data.get("parent"), data.get("start"), data.get("stop", data.get("step")))
         head = Head(kind, *(None if value is None else _count(value) for value in given))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -85,4 +87,10 @@ def read_head(line: bytes) -> tuple[int, Head]:
         ) from error
     if kind not in KINDS:
         raise JournalError(f"unknown event {shown(kind)}: expected one of {', '.join(EVENTS)}")
+    _check_intact(line, version)
     return number, head
+
+
+def _check_intact(line: bytes, version: int) -> None:
+    if not is_intact(line, version):
+        raise JournalError("a line does not have its checksum: the journal was edited or damaged, restore it")
