@@ -70,6 +70,34 @@ def test_checkpoints_that_are_not_needed_are_deleted_and_torn_ones_too(tmp_path:
     assert {path.name for path in tmp_path.iterdir()} == {"0-10.pt", "0-20.pt.tmp"}
 
 
+def test_files_that_the_journal_does_not_name_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "0-30.pt").touch()
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    mine = {"best.ckpt", "best.ckpt.tmp", "9-10.pt", "0-15.pt", "00-10.pt", "0-10.pt.bak", "notes.pt"}
+    for name in {*mine, "0-10.pt", "0-20.pt", "0-10.pt.12ab.tmp"}:
+        (folder / name).touch()
+    (folder / "1-20.pt").mkdir()
+    (folder / "0-30.pt").symlink_to(tmp_path / "elsewhere" / "0-30.pt")
+    runner = local(folder)
+    runner.is_named = lambda fork, step: fork < 2 and step in (10, 20, 30)
+    runner.keep_only({folder / "0-20.pt"})
+    assert {path.name for path in folder.iterdir()} == {*mine, "0-20.pt", "1-20.pt", "0-30.pt"}
+    runner.discard({folder / "0-30.pt"})
+    assert (tmp_path / "elsewhere" / "0-30.pt").exists()
+
+
+def test_nothing_is_deleted_in_a_folder_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "0-10.pt").touch()
+    (tmp_path / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    runner = local(tmp_path / "checkpoints")
+    runner.keep_only(set())
+    runner.discard({tmp_path / "checkpoints" / "0-10.pt"})
+    assert (tmp_path / "elsewhere" / "0-10.pt").exists()
+
+
 def test_single_checkpoints_are_deleted_while_others_may_be_written(tmp_path: Path) -> None:
     for name in ("0-10.pt", "1-10.pt", "1-15.pt", "1-20.pt.tmp"):
         (tmp_path / name).touch()

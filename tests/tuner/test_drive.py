@@ -1,5 +1,7 @@
 """Studies driven by a runner: real trainings, kills at any place, and trainings that fail."""
 
+import os
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from paceline.errors import InputError, TrainingError
-from paceline.problems import digits_training
+from paceline.errors import InputError, PacelineError, TrainingError
+from paceline.problems import Quadratic, QuadraticTraining, digits_training
 from paceline.runner import Local
 from paceline.shapes import Constant
 from paceline.strategy import FixedSchedules
-from paceline.study import Decided, Report, Study, read_journal
+from paceline.study import Decided, Event, Report, Study, read_journal
 from paceline.training import TorchTraining
 from paceline.tuner import tune
 from tests.tuner.toy_study import Interrupt, facts, make
@@ -276,6 +278,55 @@ def test_a_file_in_the_way_of_a_study_is_named(tmp_path: Path) -> None:
     for study in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(InputError, match="which is a file: choose another path"):
             make("horizon", study=study)
+
+
+def test_files_of_the_user_are_never_deleted(tmp_path: Path) -> None:
+    training = partial(QuadraticTraining, Quadratic(dims=4), every=4)
+    (tmp_path / "precious.pt").write_text("elsewhere")
+
+    def put(event: Event) -> None:
+        if isinstance(event, Decided) and event.round == 2:
+            (folder / "best.ckpt").write_text("mine")
+            (folder / "99-10.pt").symlink_to(tmp_path / "precious.pt")
+
+    folder = tmp_path / "study" / "checkpoints"
+    settings = {"steps": 80, "lr": (0.01, 1.9), "cost": 1.5, "study": tmp_path / "study", "quiet": True}
+    result = tune(training, on_event=put, **settings)
+    assert {path.name for path in folder.iterdir()} == {"best.ckpt", "99-10.pt", result.state.name}
+    assert (folder / "best.ckpt").read_text() == "mine"
+    assert (tmp_path / "precious.pt").read_text() == "elsewhere"
+
+
+def test_a_folder_that_holds_something_else_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "best.ckpt").touch()
+    built = []
+    with pytest.raises(InputError, match=r"expected a study or an empty folder, got .*choose another folder"):
+        tune(lambda: built.append(1), steps=80, lr=(1e-4, 1e-1), study=tmp_path)
+    assert not built
+    assert [path.name for path in tmp_path.rglob("*")] == ["checkpoints", "best.ckpt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="an open folder cannot be moved there")
+@pytest.mark.parametrize("action", ["move", "delete"])
+def test_a_folder_that_goes_away_while_the_study_runs_is_noticed(action: str, tmp_path: Path) -> None:
+    training = partial(QuadraticTraining, Quadratic(dims=4), every=4)
+    settings = {"steps": 80, "lr": (0.01, 1.9), "cost": 1.5, "study": tmp_path / "study", "quiet": True}
+
+    def go_away(event: Event) -> None:
+        if isinstance(event, Report) and event.fork == 3:
+            (tmp_path / "study").rename(tmp_path / "moved")
+            if action == "delete":
+                shutil.rmtree(tmp_path / "moved")
+
+    with pytest.raises(PacelineError, match="while the study ran: move it back and start"):
+        tune(training, on_event=go_away, **settings)
+    assert not (tmp_path / "study").exists()
+    if action == "move":
+        (tmp_path / "moved").rename(tmp_path / "study")
+        tune(training, **settings)
+        tune(training, **{**settings, "study": tmp_path / "whole"})
+        assert facts(tmp_path / "study") == facts(tmp_path / "whole")
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:

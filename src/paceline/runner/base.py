@@ -69,6 +69,7 @@ class Runner(ABC):
         stopwatch: counts the seconds spent on "training" and on "checkpoint".
         on_step: called with (fork, step) at each observation.
         keep_rule: says which observations of an interval are so good that their state is kept; None for none.
+        is_named: says whether the journal names a state, by fork and step. No other file is ever deleted.
     """
 
     reads_storage: ClassVar[bool] = False
@@ -78,6 +79,7 @@ class Runner(ABC):
         self.stopwatch = Stopwatch()
         self.on_step: Callable[[int, int], None] = _ignore
         self.keep_rule: Callable[[Interval], KeepRule | None] = _keep_none
+        self.is_named: Callable[[int, int], bool] = _names_all
 
     def attach(self, checkpoints: Checkpoints, seed: int) -> None:
         """Work for a study: keep states there, and draw randomness from its seed."""
@@ -102,15 +104,15 @@ class Runner(ABC):
         return int(np.random.SeedSequence([self.seed, interval.fork, interval.start]).generate_state(1)[0])
 
     def keep_only(self, needed: set[Path]) -> None:
-        """Delete all other checkpoints, torn ones too, while nothing trains."""
-        for path in self.checkpoints.folder.glob("*"):
-            if path.with_name(path.name.removesuffix(".tmp")) not in needed:
-                path.unlink(missing_ok=True)
+        """Delete all other checkpoints, torn ones too, while nothing trains. Other files are left alone."""
+        files = self.checkpoints.files()
+        self.checkpoints.delete(
+            path for state, path in files if self.checkpoints.path(*state) not in needed and self.is_named(*state)
+        )
 
     def discard(self, paths: set[Path]) -> None:
         """Delete these checkpoints, if they are there, while forks train that may write others at any time."""
-        for path in paths:
-            path.unlink(missing_ok=True)
+        self.checkpoints.delete(paths)
 
     def fetch(self, path: Path) -> None:  # noqa: B027  nothing to do if checkpoints are in the folder
         """Bring a checkpoint into the study's folder, if it is kept elsewhere."""
@@ -123,3 +125,7 @@ def _ignore(fork: int, step: int) -> None: ...
 
 
 def _keep_none(interval: Interval) -> None: ...
+
+
+def _names_all(fork: int, step: int) -> bool:
+    return True

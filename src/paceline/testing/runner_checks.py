@@ -113,6 +113,7 @@ class _Case:
     def open(self, make: "str | Callable[[Factories], Runner]", factories: Factories, name: str) -> "closing[Runner]":
         """The runner, working for a study in a folder of its own."""
         started = make_runner(make, factories)
+        (self.folder / name).mkdir()
         started.attach(Checkpoints(self.folder / name / "checkpoints"), STUDY_SEED)
         return closing(started)
 

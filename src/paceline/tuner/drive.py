@@ -10,7 +10,16 @@ from typing import NoReturn
 from paceline.errors import InputError, TrainingError
 from paceline.runner import Factories, Runner, is_mistake, make_runner, without_variables
 from paceline.strategy import Keep, Strategy
-from paceline.study import Checkpoints, Event, Failure, Interval, Report, describe_failure, read_settings
+from paceline.study import (
+    Checkpoints,
+    Event,
+    Failure,
+    Interval,
+    Report,
+    describe_failure,
+    read_settings,
+    refuse_other_files,
+)
 from paceline.traces import LearningRateRange, Mode
 from paceline.training import Training, load_checkpoint
 from paceline.tuner.hooks import hooks_of
@@ -101,6 +110,7 @@ def run_study(
     seed: int,
 ) -> tuple[Tuner, Runner]:
     """Run a study to its end; tuner and runner are open until the stack is left."""
+    refuse_other_files(folder)
     started = stack.enter_context(closing(make_runner(runner, training)))
     started.attach(Checkpoints.of_study(folder), seed)
     tuner = make_tuner(started)
@@ -111,7 +121,7 @@ def run_study(
             f"the study in {folder} keeps its checkpoints in a storage, see storage.json there: continue it with "
             "runner='ray' and the same storage"
         )
-    started.stopwatch, started.keep_rule = tuner.stopwatch, tuner.keep_rule
+    started.stopwatch, started.keep_rule, started.is_named = tuner.stopwatch, tuner.keep_rule, tuner.is_named
     if on_step is not None:
         started.on_step = on_step
     while (intervals := tuner.ask()) is not None:

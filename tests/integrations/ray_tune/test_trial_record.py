@@ -46,3 +46,13 @@ def test_states_that_nothing_begins_from_are_deleted(tmp_path: Path) -> None:
     record.keep_only({(1, 10), (7, 10)})
     assert sorted(path.name for path in (tmp_path / "study" / "checkpoints").iterdir()) == ["1-10"]
     assert set(TrialRecord(tmp_path / "study").metrics) == {"1-10"}
+
+
+def test_only_names_of_states_are_ever_deleted(tmp_path: Path) -> None:
+    (tmp_path / "study" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "study" / "trials.json").write_text('{"metrics": {"../../precious": {}, "0-10": {}}}')
+    record = TrialRecord(tmp_path / "study")
+    assert set(record.metrics) == {"0-10"}
+    record.keep_only(set())
+    assert (tmp_path / "precious").exists()

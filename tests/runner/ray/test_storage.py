@@ -6,7 +6,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from paceline.errors import InputError, TrainingError
+from paceline.errors import InputError, JournalError, TrainingError
 from paceline.runner.ray.storage import Storage, check_url, study_storage
 
 
@@ -33,6 +33,32 @@ def test_others_are_deleted_except_what_is_being_written(storage: Storage) -> No
     storage.keep_only({"0-5.pt", "2-5.pt"})
     fs, root = fsspec.url_to_fs(storage.url)
     assert {path.rsplit("/", 1)[-1] for path in fs.ls(root, detail=False)} == {"0-5.pt", "0-5.pt.12ab.tmp"}
+
+
+def test_files_that_the_journal_does_not_name_are_left_alone(storage: Storage) -> None:
+    mine = {"best.ckpt", "7-5.pt", "0-6.pt", "0-5.pt.bak"}
+    for name in {*mine, "0-5.pt", "1-5.pt"}:
+        storage.write(name, b"x")
+    storage.keep_only({"1-5.pt"}, lambda fork, step: fork < 2 and step == 5)
+    fs, root = fsspec.url_to_fs(storage.url)
+    assert {path.rsplit("/", 1)[-1] for path in fs.ls(root, detail=False)} == {*mine, "1-5.pt"}
+
+
+def test_links_in_a_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "0-5.pt").write_bytes(b"elsewhere")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "0-5.pt").symlink_to(tmp_path / "0-5.pt")
+    Storage(str(tmp_path / "store")).keep_only(set())
+    assert (tmp_path / "store" / "0-5.pt").read_bytes() == b"elsewhere"
+
+
+@pytest.mark.parametrize(
+    "record", ['{"storage": "/a", "folder": "../../b"}', '{"storage": 1, "folder": "0123456789abcdef"}', "[]", "{"]
+)
+def test_a_record_that_leads_elsewhere_is_refused(record: str, tmp_path: Path) -> None:
+    (tmp_path / "storage.json").write_text(record)
+    with pytest.raises(JournalError, match="does not name a storage and a folder in it: it was edited or damaged"):
+        study_storage("/a", tmp_path)
 
 
 def test_single_checkpoints_are_deleted(storage: Storage) -> None:

@@ -6,6 +6,7 @@ States are linked, not copied, into the study's folder, because Ray deletes chec
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from paceline.files import write_atomically
 
 ForkState = tuple[int, int]  # the number of a fork, and a step
+_NAME = re.compile(r"\d+-\d+")  # of a checkpoint: only these are deleted
 
 
 class TrialRecord:
@@ -27,7 +29,8 @@ class TrialRecord:
         data: dict[str, Any] = json.loads(self.path.read_text()) if self.path.exists() else {}
         self.count: int = data.get("trials", 0)
         self.fork_of: dict[str, int] = data.get("forks", {})  # by the name of a trial
-        self.metrics: dict[str, dict[str, Any]] = data.get("metrics", {})  # by the name of a checkpoint
+        saved: dict[str, dict[str, Any]] = data.get("metrics", {})  # by the name of a checkpoint
+        self.metrics = {name: metrics for name, metrics in saved.items() if _NAME.fullmatch(name)}
 
     def checkpoint(self, state: ForkState) -> Path:
         """The folder of a state."""

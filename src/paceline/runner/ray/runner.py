@@ -136,7 +136,7 @@ class Ray(Runner):
             self._connection.states.keep_only(needed)
         storage = self._study_storage()
         if storage is not None:
-            storage.keep_only({path.name for path in needed if not path.exists()})
+            storage.keep_only({path.name for path in needed if not path.exists()}, self.is_named)
 
     def discard(self, paths: set[Path]) -> None:
         """Delete these checkpoints, here and in the storage."""

@@ -5,8 +5,10 @@ share one, and a continued study finds its checkpoints.
 """
 
 import json
+import re
 import secrets
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import Any
 import fsspec as _fsspec  # pyright: ignore[reportMissingTypeStubs]
 from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
-from paceline.errors import InputError, TrainingError
+from paceline.errors import InputError, JournalError, TrainingError
 from paceline.files import write_atomically
+from paceline.study import Checkpoints, state_named
 from paceline.training import write_checkpoint
 
 fsspec: Any = _fsspec
@@ -60,14 +63,22 @@ class Storage:
         except Exception as error:
             raise self._error(name, "looked for", error) from None
 
-    def keep_only(self, names: set[str]) -> None:
-        """Delete all other checkpoints. A temporary file of one of these names may be in use, and stays."""
+    def keep_only(self, names: set[str], is_named: Callable[[int, int], bool] = lambda fork, step: True) -> None:
+        """Delete all other checkpoints. A temporary file of one of these names may be in use, and stays.
+
+        Args:
+            names: of the checkpoints that are needed.
+            is_named: whether the journal names a state, by fork and step; no other file is deleted, and no link.
+        """
         fs, root = self._open()
         try:
             fs.invalidate_cache()
             paths = [str(path) for path in fs.ls(root, detail=False)] if fs.exists(root) else []
             for path in paths:
                 name = path.rsplit("/", 1)[-1]
+                state = state_named(name)
+                if state is None or not is_named(*state) or _is_link(fs, path):
+                    continue
                 if not any(name == needed or name.startswith(f"{needed}.") for needed in names):
                     with suppress(FileNotFoundError):  # a temporary file that has just been renamed
                         fs.rm_file(path)
@@ -106,11 +117,15 @@ class Storage:
         )
 
 
+def _is_link(fs: Any, path: str) -> bool:
+    return isinstance(fs, LocalFileSystem) and Path(path).is_symlink()
+
+
 def study_storage(url: str | None, folder: Path) -> Storage | None:
     """The storage of a study, the same one each time it is continued; None if checkpoints are in the study's folder."""
     file = folder / "storage.json"
-    record = json.loads(file.read_text()) if file.exists() else None
-    has_begun = record is not None or any((folder / "checkpoints").glob("*.pt"))
+    record = _read_record(file) if file.exists() else None
+    has_begun = record is not None or any(Checkpoints.of_study(folder).files())
     present_url = record["storage"] if record is not None else None
     if has_begun and url != present_url:
         raise InputError(
@@ -124,6 +139,17 @@ def study_storage(url: str | None, folder: Path) -> Storage | None:
         text = json.dumps(record) + "\n"
         write_atomically(file, lambda stream: stream.write(text.encode()))
     return Storage(f"{url.rstrip('/')}/{record['folder']}")
+
+
+def _read_record(file: Path) -> dict[str, str]:
+    """What storage.json says. Its folder is a random name, so nothing outside of the storage is written or deleted."""
+    try:
+        record = json.loads(file.read_text())
+        if isinstance(record["storage"], str) and re.fullmatch(r"[0-9a-f]{16}", record["folder"]):
+            return record
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise JournalError(f"{file} does not name a storage and a folder in it: it was edited or damaged, restore it")
 
 
 def check_url(url: str) -> str:
