@@ -24,7 +24,7 @@ def test_studies_that_cannot_be_used(finished: Path) -> None:
         assert call("show", "study").exit_code == 0
     settings = json.loads((finished / "study" / "study.json").read_text())
     (finished / "study" / "study.json").write_text(json.dumps({**settings, "format": 9}))
-    refused(tuned(), "in format 9, this version reads up to 2: install a newer paceline")
+    refused(tuned(), "in format 9, this version reads up to 3: install a newer paceline")
     refused(call("show", "study"), "in format 9")
     for name in ("show", "export"):
         refused(call(name, "elsewhere"), "elsewhere is not a study: expected a folder with study.json")

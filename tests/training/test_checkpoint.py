@@ -92,12 +92,18 @@ def test_torch_reads_a_checkpoint_too(tmp_path: Path) -> None:
     assert torch.equal(torch.load(tmp_path / "3-40.pt", weights_only=True)["float32"], torch.ones(3))
 
 
-def test_a_large_state_is_hashed_beside_the_write(tmp_path: Path) -> None:
-    state = {"weights": torch.arange(400_000, dtype=torch.float32)}
+def test_a_large_state_is_hashed_beside_the_write_and_the_read(tmp_path: Path) -> None:
+    state = {"weights": torch.arange(2_500_000, dtype=torch.float32)}
     save_checkpoint(state, tmp_path / "0-1.pt")
     content, line = (tmp_path / "0-1.pt").read_bytes().rsplit(b',"sha256":"', 1)
     assert line == sha256(content).hexdigest().encode() + b'"}\n'
     assert torch.equal(load_checkpoint(tmp_path / "0-1.pt")["weights"], state["weights"])
+    for place in (5_000_000, -3):
+        damaged = bytearray((tmp_path / "0-1.pt").read_bytes())
+        damaged[place] ^= 1
+        (tmp_path / "0-2.pt").write_bytes(damaged)
+        with pytest.raises(TrainingError, match=r"0-2\.pt cannot be read \(it"):
+            load_checkpoint(tmp_path / "0-2.pt")
 
 
 def test_the_folder_of_a_study_that_was_moved_is_not_made_again(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Checkpoint files: complete or absent, and safe to load, since reading one runs no code."""
 
 import io
+import os
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import torch
 
 from paceline.errors import TrainingError
 from paceline.files import write_atomically
-from paceline.training.checkpoint_seal import SealedFile, check_seal
+from paceline.training.checkpoint_seal import IN_PARALLEL, SealedFile, check_seal
 from paceline.training.state_layout import LAYOUT, flatten_state, restore_state
 
 FOLDER = "checkpoints"  # of a study; the study's own folder is not made here
@@ -24,12 +25,16 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read a state onto the CPU. Only tensors and plain data are accepted, and only what was written."""
-    with _reading(path), require_checkpoint(path).open("rb") as file, ThreadPoolExecutor(1) as thread:
-        check = thread.submit(check_seal, file, path)
-        try:
-            state = _load(path)  # opens the file again, since torch and the check each move in theirs
-        finally:
-            check.result()  # says more than what torch raises
+    with _reading(path), require_checkpoint(path).open("rb") as file:
+        if os.fstat(file.fileno()).st_size < IN_PARALLEL:
+            check_seal(file, path)
+            return _restored(_load(path))
+        with ThreadPoolExecutor(1) as thread:
+            check = thread.submit(check_seal, file, path)
+            try:
+                state = _load(path)  # opens the file again, since torch and the check each move in theirs
+            finally:
+                check.result()  # says more than what torch raises
         return _restored(state)
 
 

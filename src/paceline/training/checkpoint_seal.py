@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from paceline.errors import TrainingError
 
 CHUNK = 1 << 22  # bytes that are hashed at a time
-IN_PARALLEL = 1 << 20  # from so many bytes on, a thread hashes while the disk writes
+IN_PARALLEL = 1 << 23  # from so many bytes on, a thread hashes while the disk writes or torch reads
 LONGEST = 256  # bytes of a line
 OLD_END = re.compile(rb"PK\x05\x06.{16}\x00\x00\Z", re.DOTALL)  # the last record of torch's files
 _NAME = re.compile(r"(\d+)-(\d+)")
