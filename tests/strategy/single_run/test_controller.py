@@ -12,9 +12,9 @@ from paceline.strategy.single_run.rules import correction_steps, range_test_step
 BOUNDS = LearningRateRange(1e-4, 1.0)
 
 
-def after_range_test(steps: int = 1000, peak: float = -2.0) -> SingleRunController:
+def after_range_test(steps: int = 1000, peak: float = -2.0, bounds: LearningRateRange = BOUNDS) -> SingleRunController:
     """A controller whose range test dropped from 2 to 1 around a rate, and diverged at none."""
-    controller = SingleRunController(BOUNDS, steps)
+    controller = SingleRunController(bounds, steps)
     action = WeightAction.CONTINUE
     while controller.run_start is None:
         loss = 2.0 - 1.0 / (1.0 + np.exp(-8.0 * (np.log10(controller.rate) - peak)))
@@ -96,12 +96,40 @@ def test_a_divergence_lowers_the_peak_and_it_never_goes_above_that_again() -> No
 
 
 def test_each_divergence_lowers_the_peak_by_twice_as_much_up_to_a_decade() -> None:
-    controller = after_range_test()
+    controller = after_range_test(bounds=LearningRateRange(1e-7, 1.0))
     peaks = [controller.peak]
     for _ in range(6):
         controller.observe(float("nan"))
         peaks.append(controller.peak)
     assert -np.diff(peaks) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+
+def test_a_peak_that_fails_stays_within_the_bounds_and_ends_after_five_failures_at_the_lowest() -> None:
+    controller, actions, peaks = after_range_test(), list[WeightAction](), list[float]()
+    while WeightAction.GIVE_UP not in actions:
+        actions.append(controller.observe(10.0))  # losses that are finite and too high show it after four
+        if actions[-1] is not WeightAction.CONTINUE:
+            peaks.append(controller.peak)
+    assert min(peaks) == -4.0
+    assert peaks.count(-4.0) == 1 + 5
+    assert controller.failures_at_lowest == 5
+
+
+def test_a_run_that_got_worse_from_the_lowest_rate_on_stays_within_the_bounds() -> None:
+    controller = SingleRunController(BOUNDS, 1000)
+    while controller.run_start is None:
+        controller.observe(1.0 + controller.done)
+    for _ in range(300):
+        controller.observe(1.0, 0.5)
+    assert controller.peak == -4.0 <= controller.max_peak
+
+
+def test_a_state_of_another_version_is_refused_by_its_names() -> None:
+    state = after_range_test().to_dict()
+    earlier = {name: part for name, part in state.items() if name != "failures_at_lowest"}
+    assert SingleRunController.from_dict(earlier) == after_range_test()
+    with pytest.raises(InputError, match=r"expected a state of a run with .*, got .*ended.*another version"):
+        SingleRunController.from_dict({**earlier, "ended": 3})
 
 
 def test_a_loss_that_is_never_finite_still_gives_a_rate() -> None:

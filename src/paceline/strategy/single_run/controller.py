@@ -3,13 +3,14 @@
 The controller is plain data. It holds no weights: whoever does follows its `WeightAction`s.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from math import isfinite, log10
 from typing import Any
 
 import numpy as np
 
+from paceline.errors import InputError
 from paceline.strategy.single_run.rules import (
     correction_steps,
     initial_loss,
@@ -29,6 +30,7 @@ class WeightAction(Enum):
     CONTINUE = "continue"
     SAVE = "save a copy"
     RESTORE = "go back to the copy"
+    GIVE_UP = "go back to the copy, and train no more"
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class SingleRunController:
         corrections: steps at which the peak is still to be corrected.
         losses: the latest losses; all of them during the range test.
         loss_pairs: time, loss of raw and loss of averaged weights, for the next correction.
+        failures_at_lowest: divergences at the lower bound of the rate.
     """
 
     lr_range: LearningRateRange
@@ -62,6 +65,7 @@ class SingleRunController:
     corrections: list[int] = field(default_factory=list[int])
     losses: list[float] = field(default_factory=list[float])
     loss_pairs: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
+    failures_at_lowest: int = 0  # states of 0.1.0 do not have it
 
     def __post_init__(self) -> None:
         range_test_steps(self.steps)  # refuses too few
@@ -129,7 +133,8 @@ class SingleRunController:
         rates, losses = np.log10([self.rate_at(step) for step in range(self.done)]), np.array(self.losses)
         self.initial_loss = initial_loss(rates, losses)
         self.peak, max_peak = peaks_from_range_test(rates, losses)
-        self.max_peak, self.run_start = min(max_peak, log10(self.lr_range.high)), self.done
+        self.max_peak = max(min(max_peak, log10(self.lr_range.high)), log10(self.lr_range.low))
+        self.run_start = self.done
         self.corrections = [self.done + step for step in correction_steps(self.steps - self.done)]
         self.losses = []
         return WeightAction.RESTORE
@@ -155,11 +160,14 @@ class SingleRunController:
         return WeightAction.SAVE
 
     def _lower_peak(self) -> WeightAction:
-        """Lower the peak after a divergence, and never go above that again."""
-        self.peak -= self.reduction
+        """Lower the peak after a divergence, and never go above that again. Give up at the lower bound."""
+        lowest = log10(self.lr_range.low)
+        self.failures_at_lowest += self.peak <= lowest
+        self.peak = max(self.peak - self.reduction, lowest)
         self.max_peak, self.reduction = self.peak, min(2.0 * self.reduction, SINGLE_RUN.max_reduction)
         self.losses, self.loss_pairs = [], []
-        return WeightAction.RESTORE
+        is_over = self.failures_at_lowest >= SINGLE_RUN.max_failures_at_lowest
+        return WeightAction.GIVE_UP if is_over else WeightAction.RESTORE
 
     def to_dict(self) -> dict[str, Any]:
         """The state as plain data."""
@@ -168,6 +176,12 @@ class SingleRunController:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "SingleRunController":
         """The controller that `to_dict` described."""
+        expected = {part.name for part in fields(cls)}
+        if not expected - {"failures_at_lowest"} <= set(data) <= expected:
+            raise InputError(
+                f"expected a state of a run with {', '.join(sorted(expected))}, got {', '.join(sorted(data))}: it was "
+                "saved by another version of Paceline; finish such a run with that version, or start anew"
+            )
         pairs, lr_range = [tuple(pair) for pair in data["loss_pairs"]], LearningRateRange(**data["lr_range"])
         state: dict[str, Any] = {**data, "lr_range": lr_range, "loss_pairs": pairs}
         return cls(**state)

@@ -87,7 +87,7 @@ class SingleRun(Strategy):
         assert fork.trace is not None
         last_losses = {weights: -history.goal.objective.sign * value for weights, value in fork.last_values.items()}
         correction = rate_correction(fork.trace.steps, _losses(history, fork), last_losses, step, fork.schedule.steps)
-        rate = min(fork.multiplier * 10.0**correction.decades, _max_multiplier(history))
+        rate = _within_limits(history, fork.multiplier * 10.0**correction.decades)
         stop = _next_correction(fork.schedule.steps, step)
         interval = Interval(fork.id, None, step, stop, fork.schedule.extend(rate, stop), history.round + 1)
         return Decision((interval,), reasons=(because("new peak", step=step, rate=rate, why=correction.reason),))
@@ -98,9 +98,9 @@ class SingleRun(Strategy):
         if fork.failure and used > history.goal.steps - 2:
             used = steps_taken(history)  # the last interval is half the run: what the failure left of it is needed
         length = start + history.goal.steps - used
-        rate = min(_max_multiplier(history), fork.multiplier * _reduction_factor(fork))
+        rate = _within_limits(history, fork.multiplier * _reduction_factor(fork))
         drops = ((fork.id, because("diverged")),) if fork.alive else ()
-        if rate < history.goal.lr_range.low or length < start + 2:
+        if fork.multiplier <= history.goal.lr_range.low or length < start + 2:
             return Decision(drops=drops, reasons=(because("all tries diverged"),))
         stop = _next_correction(length, start)
         kept = fork.schedule.change_points <= start
@@ -141,10 +141,11 @@ def _peaks(history: History) -> tuple[float, float]:
     return peaks_from_range_test(np.log10(test.schedule(steps)), _losses(history, test))
 
 
-def _max_multiplier(history: History) -> float:
-    """The highest multiplier allowed: by the bounds, the range test, and all runs that diverged but the last."""
+def _within_limits(history: History, multiplier: float) -> float:
+    """The nearest multiplier allowed: by the bounds, the range test, and all runs that diverged but the last."""
     reduced = [fork.multiplier * _reduction_factor(fork) for fork in history.forks[1:-1]]
-    return min(history.goal.lr_range.high, 10.0 ** _peaks(history)[1], *reduced)
+    highest = min(history.goal.lr_range.high, 10.0 ** _peaks(history)[1], *reduced)
+    return max(history.goal.lr_range.low, min(multiplier, highest))
 
 
 def _reduction_factor(fork: Fork) -> float:

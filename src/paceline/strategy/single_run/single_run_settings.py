@@ -91,6 +91,8 @@ class SingleRunSettings:
     first_reduction: float = 0.1
     # ... up to this.
     max_reduction: float = 1.0
+    # After so many divergences at the lower bound of the rate, no rate will help.
+    max_failures_at_lowest: int = 5
 
 
 SINGLE_RUN = SingleRunSettings()
