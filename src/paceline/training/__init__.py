@@ -20,6 +20,7 @@ from paceline.training.device_batches import DeviceBatches
 from paceline.training.protocol import Evaluating, Observation, Reseedable, Training, values_by_weights
 from paceline.training.randomness import Randomness, get_random_state, preserve_random_state, set_random_state
 from paceline.training.rates import rate_ratios, set_rates
+from paceline.training.single_process import check_single_process
 from paceline.training.state_copy import copy_state, same_states
 from paceline.training.state_layout import ArrayLike
 from paceline.training.torch_training import TorchTraining
@@ -52,6 +53,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "TorchTraining",
     "Training",
     "WeightAverage",
+    "check_single_process",
     "copy_state",
     "get_random_state",
     "load_checkpoint",

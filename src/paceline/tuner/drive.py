@@ -21,7 +21,7 @@ from paceline.study import (
     refuse_other_files,
 )
 from paceline.traces import LearningRateRange, Mode
-from paceline.training import Training, load_checkpoint
+from paceline.training import Training, check_single_process, load_checkpoint
 from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -110,6 +110,7 @@ def run_study(
     seed: int,
 ) -> tuple[Tuner, Runner]:
     """Run a study to its end; tuner and runner are open until the stack is left."""
+    check_single_process("paceline.tune")
     refuse_other_files(folder)
     started = stack.enter_context(closing(make_runner(runner, training)))
     started.attach(Checkpoints.of_study(folder), seed)
