@@ -1,5 +1,7 @@
 """The callback against the real package: the rates of `PaceLR` by hand, cut off and continued."""
 
+import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from paceline import InputError, PaceLR
+from paceline.errors import TrainingError
 from paceline.integrations.lightning import PaceCallback, lightning_training
 from tests.integrations.lightning_modules import QUIET, Net, in_order
 
@@ -75,6 +78,59 @@ def test_a_run_resumed_from_a_checkpoint_of_lightning_follows_the_same_schedule(
     assert first.seen + second.seen == whole.seen
     assert len(whole.seen) == 150
     assert torch.equal(resumed.lightning_module.weights(), expected.lightning_module.weights())
+
+
+class OwnRate(L.Callback):
+    """Sets a rate of its own, as a warm-up by hand does."""
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        trainer.optimizers[0].param_groups[0]["lr"] = 0.5
+
+
+def test_a_rate_that_a_callback_sets_is_an_error() -> None:
+    trainer = L.Trainer(max_epochs=9, callbacks=[OwnRate(), PaceCallback((1e-4, 0.1))], **QUIET)
+    with pytest.raises(TrainingError, match=r"rate at step 1 is 0.5, but PaceLR had set 0.0001"):
+        trainer.fit(Net(), in_order())
+
+
+class Stop(L.Callback):
+    """Ends a run as EarlyStopping does."""
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        trainer.should_stop = trainer.current_epoch == 5
+
+
+def ended(trainer: L.Trainer, path: "Path | None" = None) -> list[str]:
+    """What is said when a run is over and its trainer gone."""
+    trainer.fit(Net(), in_order())
+    if path is not None:
+        trainer.save_checkpoint(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(callback, PaceCallback):
+                callback.pace = None
+        gc.collect()
+    return [str(w.message) for w in caught if "a run with PaceLR" in str(w.message)]
+
+
+def test_a_trainer_that_makes_fewer_steps_is_told_about(tmp_path: Path) -> None:
+    def trainer(*others: L.Callback, steps: int | None = 150) -> L.Trainer:
+        return L.Trainer(max_epochs=9, callbacks=[*others, PaceCallback((1e-4, 0.1), steps)], **QUIET)
+
+    (message,) = ended(trainer())
+    assert "ended at step 45 of 150, at" in message
+    assert not ended(trainer(), tmp_path / "later.ckpt")
+    assert not ended(trainer(Stop()))
+    assert not ended(trainer(steps=None))
+    with pytest.warns(UserWarning, match="constructed for 30 steps, and they are over"):
+        ended(trainer(steps=30))
+
+
+def test_a_checkpoint_of_a_run_of_another_length_is_refused(tmp_path: Path) -> None:
+    fitted(PaceCallback((1e-4, 0.1)), 9).save_checkpoint(tmp_path / "short.ckpt")
+    with pytest.raises(InputError, match=r"of a run with steps=45 .* constructed with steps=60"):
+        fitted(PaceCallback((1e-4, 0.1)), 12, tmp_path / "short.ckpt")
 
 
 def test_the_callback_says_what_it_cannot_work_with() -> None:

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 import paceline
 from paceline import InputError, PaceLR, Schedule
+from paceline.errors import TrainingError
 from paceline.integrations import lambda_lr
 from paceline.strategy.single_run.rules import range_test_steps
 
@@ -221,12 +222,31 @@ def test_a_divergence_goes_back_to_the_last_correction_lower() -> None:
 def test_losses_without_information_do_no_harm() -> None:
     pace, _ = plain(lambda step: 1.0)
     assert 0 < pace.get_last_lr()[0] < 1e-2
-    with pytest.warns(UserWarning, match="diverged") as caught:
-        pace, weight = plain(lambda step: float("nan"))
-    assert "This is the 5th time in a row" in str(caught[-1].message)
-    assert len(caught) < 10, "not once a step"
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 1e9])  # what is finite shows only after some steps
+def test_a_run_that_diverges_at_the_lowest_rate_too_ends_with_advice(bad: float) -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = SGD([weight], lr=1.0)
+    pace = PaceLR(optimizer, lr=(1e-3, 1.0), steps=100)
+    peaks = list[float]()
+
+    def loop() -> None:
+        for step in range(100):
+            weight.grad = torch.ones(1)
+            optimizer.step()
+            pace.step(bad if step > 20 else 1.0)
+            peaks.append(10**pace.controller.peak)
+
+    with (
+        pytest.warns(UserWarning, match="diverged") as caught,
+        pytest.raises(TrainingError, match=r"5th time at .* 0.001\."),
+    ):
+        loop()
+    assert 0 < len(caught) < 10
+    assert min(peaks) == pytest.approx(1e-3)
     assert torch.isfinite(weight).all()
-    assert pace.get_last_lr()[0] >= 0
+    assert 0 < pace.get_last_lr()[0] <= 1e-3
 
 
 def test_gradients_that_are_gone_leave_the_peak_as_it_is() -> None:
@@ -253,6 +273,42 @@ def test_wrong_use_says_what_to_do() -> None:
         PaceLR(SGD([weight], lr=1.0), lr=(1.0, 1e-3), steps=20)
     with pytest.raises(InputError, match=r"first rate must be positive"):
         PaceLR(SGD([weight], lr=0.0), lr=(1e-3, 1.0), steps=20)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_the_number_of_an_epoch_is_no_loss(count: int) -> None:
+    weight = nn.Parameter(torch.ones(1))
+    pace = PaceLR(SGD([weight], lr=1.0), lr=(1e-3, 1.0), steps=20)
+    with pytest.raises(InputError, match=r"got .*, a whole number like that of an epoch .* call pace.step\(loss\)"):
+        pace.step(count)
+    pace.step(torch.tensor(3))
+
+
+def test_states_that_do_not_belong_to_the_run_are_refused() -> None:
+    loop = Loop(adam).advance(0, 30)
+    state = loop.pace.state_dict()
+    with pytest.raises(InputError, match=r"expected a state of PaceLR, .* got base_lrs, last_epoch"):
+        loop.pace.load_state_dict({"base_lrs": [0.1], "last_epoch": 3})
+    old = {**state, "controller": {**state["controller"], "ended": None}}
+    with pytest.raises(InputError, match=r"saved by another version of Paceline"):
+        loop.pace.load_state_dict(old)
+    with pytest.raises(InputError, match=r"steps=200 and lr=\(1e-05, 1\), and .* steps=300 and lr=\(1e-05, 1\)"):
+        Loop(adam, steps=300).pace.load_state_dict(state)
+    weight = nn.Parameter(torch.ones(1))
+    with pytest.raises(InputError, match=r"another model or optimiser, with 6 parameters in 1 groups: got 1 in 1"):
+        PaceLR(SGD([weight], lr=1.0), lr=(1e-5, 1.0), steps=STEPS).load_state_dict(state)
+
+
+def test_scales_of_layers_are_applied_to_the_rate() -> None:
+    """As timm's schedulers do: the rate that is found is that of a group with a scale of 1."""
+    a, b = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    groups = [{"params": [a], "lr_scale": 0.25}, {"params": [b], "lr_scale": 1.0}]
+    optimizer = SGD(groups, lr=0.1)
+    pace = PaceLR(optimizer, lr=(1e-3, 0.5), steps=100)
+    assert pace.get_last_lr() == pytest.approx([0.25e-3, 1e-3])
+    assert PaceLR(optimizer, lr=(1e-3, 0.5), steps=100).get_last_lr() == pytest.approx([0.25e-3, 1e-3])
+    scheduler = lambda_lr(SGD(groups, lr=0.1), Schedule.constant(0.2, steps=10))
+    assert scheduler.get_last_lr() == pytest.approx([0.05, 0.2])
 
 
 def test_more_steps_than_announced_warn_once_and_keep_the_last_rate() -> None:

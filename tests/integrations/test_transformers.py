@@ -1,5 +1,7 @@
 """The callback against the real package: the rates of `PaceLR` by hand, cut off and continued."""
 
+import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from torch import nn
 from transformers import Trainer, TrainerCallback
 
 from paceline import InputError, PaceLR
+from paceline.errors import TrainingError
 from paceline.integrations.transformers import PaceCallback
 from tests.integrations.trainer_models import Counting, arguments, flat, language_model
 
@@ -89,6 +92,48 @@ def test_a_run_resumed_from_a_checkpoint_of_the_trainer_follows_the_same_schedul
         run(True)
 
 
+class OwnRate(TrainerCallback):
+    """Sets a rate of its own before each update."""
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        kwargs["optimizer"].param_groups[0]["lr"] = 0.5
+
+
+class Stop(TrainerCallback):
+    """Ends a run as EarlyStoppingCallback does."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        control.should_training_stop = state.global_step == 25
+
+
+def ended(tmp_path: Path, pace: PaceCallback, *others: TrainerCallback, **settings: Any) -> list[str]:
+    """What is said when a run of 30 steps is over and its PaceLR gone."""
+    args = arguments(tmp_path, max_steps=30, **settings)
+    trainer = Trainer(language_model(), args, train_dataset=Counting(), callbacks=[*others, pace])
+    trainer.pop_callback(transformers.PrinterCallback)
+    trainer.train()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pace.pace = None
+        gc.collect()
+    return [str(w.message) for w in caught if "a run with PaceLR" in str(w.message)]
+
+
+def test_a_rate_that_a_callback_sets_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"rate of parameter group 0 at step 1 is 0.5, but PaceLR had set 0.0001"):
+        ended(tmp_path, PaceCallback((1e-4, 0.1)), OwnRate())
+
+
+def test_a_trainer_that_makes_fewer_steps_is_told_about(tmp_path: Path) -> None:
+    (message,) = ended(tmp_path, PaceCallback((1e-4, 0.1), steps=100))
+    assert "ended at step 30 of 100, at" in message
+    assert not ended(tmp_path, PaceCallback((1e-4, 0.1), steps=100), save_strategy="steps", save_steps=30)
+    assert not ended(tmp_path, PaceCallback((1e-4, 0.1), steps=100), Stop())
+    assert not ended(tmp_path, PaceCallback((1e-4, 0.1)))
+    with pytest.warns(UserWarning, match="constructed for 20 steps, and they are over"):
+        ended(tmp_path, PaceCallback((1e-4, 0.1), steps=20))
+
+
 def test_the_callback_says_what_it_cannot_work_with(tmp_path: Path) -> None:
     def train(callback: PaceCallback, kind: type = Trainer, **settings: Any) -> Any:
         args = arguments(tmp_path, **settings)
@@ -99,6 +144,10 @@ def test_the_callback_says_what_it_cannot_work_with(tmp_path: Path) -> None:
         train(PaceCallback((1e-4, 0.1)), label_smoothing_factor=0.1)
     with pytest.raises(InputError, match="must not be reduce_lr_on_plateau"):
         train(PaceCallback((1e-4, 0.1)), lr_scheduler_type="reduce_lr_on_plateau", eval_strategy="epoch")
+    optimizer = torch.optim.AdamW(language_model().parameters())
+    both = (optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda _: 1.0))
+    with pytest.raises(InputError, match=r"was given a scheduler \(LambdaLR\), .* pass optimizers=\(optimizer, None\)"):
+        Trainer(language_model(), arguments(tmp_path), optimizers=both, callbacks=[PaceCallback((1e-4, 0.1))])
     noting = PaceCallback((1e-4, 0.1))
 
     class Own(Trainer):

@@ -90,12 +90,16 @@ class PaceCallback(Callback):
             self._early_stopping.resume()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Leave other callbacks as they were."""
+        """Leave other callbacks as they were. A run that was stopped early, as by EarlyStopping, is over."""
         self._early_stopping.resume()
+        if self.pace is not None and trainer.should_stop:
+            self.pace.close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Leave other callbacks as they were."""
         self._early_stopping.resume()
+        if self.pace is not None:
+            self.pace.close()
 
     def state_dict(self) -> dict[str, Any]:
         """The state that Lightning puts into its checkpoints."""

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -28,6 +29,7 @@ except ImportError as missing:
 from paceline.integrations.scheduler import PaceLR
 from paceline.integrations.transformers_forks import TrainerTraining, check_single_device, trainer_training
 from paceline.traces import LearningRateRange
+from paceline.training import set_rates
 
 __all__ = ["PaceCallback", "TrainerTraining", "trainer_training"]
 
@@ -64,6 +66,14 @@ class PaceCallback(TrainerCallback):
         """Pass the mean loss of a batch, from your own `compute_loss`. The model's output is then not read."""
         self._noted_losses.append(loss.detach())
 
+    def on_init_end(self, args: Any, state: Any, control: Any, *, lr_scheduler: Any = None, **_: Any) -> None:
+        """Refuse a scheduler of the user's own: the trainer makes one only when training begins."""
+        if lr_scheduler is not None:
+            raise InputError(
+                f"the Trainer was given a scheduler ({type(lr_scheduler).__name__}), and two cannot set one rate: pass "
+                "optimizers=(optimizer, None) with PaceCallback"
+            )
+
     def on_train_begin(
         self,
         args: Any,
@@ -90,13 +100,16 @@ class PaceCallback(TrainerCallback):
         self._add_hooks(model)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, *, lr_scheduler: Any = None, **_: Any) -> None:
-        """Let the trainer log the rate of this update. It reads the rate from its own scheduler next."""
+        """Check the rate of this update, and let the trainer log it. It reads it from its own scheduler next."""
+        assert self.pace is not None
+        self.pace.check_rates()
         if lr_scheduler is not None:
             lr_scheduler._last_lr = self._rates
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Read the loss of the update, and overwrite the rate that the trainer's scheduler has just set."""
         assert self.pace is not None
+        set_rates(self.pace.optimizer, np.array(self._rates))
         self.pace.step(self._loss())
         self._rates, self._noted_losses, self._outputs = self.pace.get_last_lr(), [], []
         self._skip_evaluation(control)
@@ -112,8 +125,10 @@ class PaceCallback(TrainerCallback):
             torch.save(self.pace.state_dict(), folder / STATE_FILE)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Remove the hooks from the model."""
+        """Remove the hooks from the model. A run that was stopped early, as by EarlyStoppingCallback, is over."""
         self._remove_hooks()
+        if self.pace is not None and state.global_step < state.max_steps:
+            self.pace.close()
 
     def _skip_evaluation(self, control: Any) -> None:
         """Evaluate no weights that are given up: they would count as the best, or stop the run early."""
