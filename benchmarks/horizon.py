@@ -48,7 +48,7 @@ METHODS: dict[str, Callable[[], Strategy]] = {
     "horizon 5, blind": lambda: Dynamic.horizon(cost=5, judge_by="now"),
     "horizon 5, model": lambda: by_model(5),
     "horizon 5, final": lambda: Dynamic.horizon(cost=5, judge_by="final"),
-    "greedy": Dynamic.greedy,
+    "greedy 0.1.0": lambda: Dynamic.greedy(min_separation=0, in_sequence=False, alphas=Dynamic.paper().alphas),
     "PBT": PopulationBasedTraining,
     "PB2": PopulationBasedBandits,
     **{f"5 x {name}": lambda s=shape: FixedSchedules((s,), 5) for name, shape in FAMILIES.items()},
@@ -273,7 +273,7 @@ def main() -> None:
             overall, networks = means(rows, named(cost), of)
             result(f"horizon_{cost:g}_{of}_all", overall)
             result(f"horizon_{cost:g}_{of}_networks", networks)
-    for method in ("greedy", *PEERS):
+    for method in ("greedy 0.1.0", *PEERS):
         result(f"{method.replace(' ', '_').replace(',', '')}_all", means(rows, method)[0])
     hours = sum(row["seconds"] for row in rows.values()) / 3600
     print(f"\n{len(rows)} runs, {hours:.2f} core hours")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from paceline.problems import Quadratic, QuadraticTraining
+from paceline.strategy import Dynamic
 from paceline.study import Finished, Interval, Report, read_journal
 from paceline.tuner import tune
 from tests.cli.command_line import BOUNDS, INTERRUPTED, SMALL, call, quadratic, refused, shell, tuned
@@ -79,6 +80,14 @@ def test_greedy_costs_its_forks(folder: Path) -> None:
     command = ["tune", "tests.cli.test_tune_command:zero", "--steps", "60", *BOUNDS, "--preset", "greedy"]
     assert call(*command).stdout == "runs/tests.cli.test_tune_command-zero: 300 steps in all, as many as 5 runs of 60\n"
     assert "120 steps in all, as many as 2 runs of 60" in call(*command, "--cost", "2.3").stdout
+
+
+def test_paper_is_the_printed_algorithm(folder: Path) -> None:
+    command = ["tune", "tests.cli.command_line:quadratic", "--steps", "60", *BOUNDS, "--preset", "paper"]
+    assert call(*command, "--cost", "2", "--study", "study").exit_code == 0
+    settings = json.loads((folder / "study" / "study.json").read_text())["settings"]
+    assert settings["strategy"] == json.loads(json.dumps(Dynamic.paper(forks=2).to_json()))
+    assert "one per unit of cost, got 0.5" in call(*command, "--cost", "0.5").stderr
 
 
 def test_cost_1_is_a_single_run_whose_checkpoint_is_where_it_says(folder: Path) -> None:

@@ -146,6 +146,34 @@ def test_a_model_conditioned_on_a_draw_is_less_uncertain_and_works_in_batches() 
     )
 
 
+@pytest.mark.parametrize("random_effect", [True, False])
+def test_the_median_outcome_of_a_rate_changes_only_the_certainty(random_effect: bool) -> None:
+    runs = drawn_runs("linear", 4, seed=3)
+    model, run = TraceModel.fit(runs, random_effect=random_effect), runs[1].head(9)
+    rates = model.encoder.scaling.lr_range.from_unit(np.array([0.25, 0.3, 0.9]))
+    after = model.with_median_outcome(rates[0], start=run, stop=120)
+    median = model.quantile(0.5, rates, start=run, stop=120)
+    np.testing.assert_allclose(after.quantile(0.5, rates, start=run, stop=120), median, rtol=1e-6)
+    x = torch.tensor([float(model.run_state(None, Normals.zeros(1, 1), run).values[0]), 0.25], dtype=torch.float64)
+    variance, nugget = float(model.process.marginal(x).variance), float(model.posterior.hyper.nugget)
+    # Var(f | f + xi) = v nu / (v + nu)
+    known = max(variance * nugget / (variance + nugget), 1e-6 * float(model.posterior.hyper.variance))
+    assert float(after.process.marginal(x).variance) == pytest.approx(known, rel=1e-6)
+    spread = [np.abs(m.quantile(0.9, rates, start=run, stop=120) - median) for m in (model, after)]
+    assert (spread[1] < spread[0])[:2].all()
+    assert spread[1][2] / spread[0][2] > spread[1][0] / spread[0][0]
+
+
+def test_without_anchor_noise_a_forecast_begins_at_the_last_value() -> None:
+    runs = [decay(rate, noise=0.02, seed=i) for i, rate in enumerate((1e-3, 3e-3, 1e-2, 3e-2))]
+    run = decay(5e-3, noise=0.02, seed=9).head(8)
+    exact, noisy = (TraceModel.fit(runs, intervals=10, anchor_noise=noise) for noise in (False, True))
+    starts = [model.draw(run.schedule, start=run, draws=50).values[:, 0] for model in (exact, noisy)]
+    assert bool((starts[0] == starts[0][0]).all())
+    assert float(exact.encoder.to_user(starts[0][:1])[0]) == pytest.approx(run.values[-1])
+    assert float(starts[1].std()) > 0
+
+
 class SquareRoot(Link):
     """A family of a user's own, with one latent."""
 

@@ -1,5 +1,6 @@
 """Both presets: which forks go on, which are protected, and when the forecast of the end is used."""
 
+import json
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -10,7 +11,8 @@ from paceline import Tuner, tune
 from paceline.errors import InputError
 from paceline.problems import Quadratic, QuadraticTraining
 from paceline.strategy import Dynamic, FinalForecast, FixedFactor, ForkPlan, History, ModelQuantile, Rung
-from paceline.strategy.guards import MaxChange
+from paceline.strategy.dynamic import GREEDY_SEPARATION, paper_alphas
+from paceline.strategy.guards import FailureGuard, MaxChange, MinSeparation
 from paceline.study import Decided, Dropped
 from tests.strategy.example_forks import distance, tune_by_hand
 
@@ -100,6 +102,29 @@ def test_between_10_and_50_percent_forks_that_go_on_have_their_rates_corrected()
     assert not [r for event in never for r in event.reasons if r.kind == "new rate"]
 
 
+def test_with_greedy_the_rates_of_a_decision_differ() -> None:
+    for keep_each in (False, True):
+        strategy = Dynamic.greedy(forks=4, intervals=5, keep_each=keep_each)
+        _, rounds = tune_by_hand(lambda p: distance(p, 0.02), strategy=strategy)
+        for intervals in rounds[1:]:
+            rates = np.sort(np.log10([interval.multiplier for interval in intervals]))
+            assert np.diff(rates).min() >= GREEDY_SEPARATION - 1e-9
+
+
+# studies of 0.1.0
+
+
+def test_greedy_goes_on_as_0_1_0_began_it() -> None:
+    for forks in (1, 3):
+        former = Dynamic.greedy(forks=forks, min_separation=0, in_sequence=False, alphas=paper_alphas(forks))
+        settings = json.loads(json.dumps(former.to_json()))
+        assert Dynamic.greedy(forks=forks).as_begun(settings) == former
+        for other in (Dynamic.paper(forks=forks), Dynamic.greedy(forks=forks, order=2), Dynamic.horizon()):
+            assert other.as_begun(settings) is other
+    present = Dynamic.greedy()
+    assert present.as_begun(json.loads(json.dumps(present.to_json()))) is present
+
+
 # first rates
 
 
@@ -174,12 +199,25 @@ def test_a_study_shows_its_forecasts_of_the_end_and_repeats_itself(cost: float) 
 # settings
 
 
+def test_the_paper_is_the_printed_model_and_nothing_else() -> None:
+    paper = Dynamic.paper(forks=2)
+    assert (paper.alphas, paper.weights, paper.transform) == ((0.25, 0.75), "raw", "identity")
+    assert Dynamic.paper().alphas == pytest.approx((0.1, 0.3, 0.5, 0.7, 0.9))
+    assert Dynamic.paper(forks=1).alphas == (0.75,)
+    assert Dynamic.paper(forks=1, alphas=(0.5,)).alphas == (0.5,)
+    assert paper.chooser == ModelQuantile(anchor_noise=False, random_effect=False)
+    assert paper.guards == (MaxChange(1.0), FailureGuard())
+
+
 def test_the_presets() -> None:
     greedy, horizon = Dynamic.greedy(forks=2), Dynamic.horizon()
-    assert (greedy.alphas, greedy.weights, greedy.transform) == ((0.25, 0.75), "raw", "identity")
-    assert Dynamic.greedy(forks=1).alphas == (0.75,)
-    assert greedy.chooser == ModelQuantile()
-    assert greedy.guards[0] == MaxChange(1.0)
+    assert (greedy.weights, greedy.transform) == ("raw", "identity")
+    assert greedy.chooser == ModelQuantile(in_sequence=True)
+    assert greedy.guards == (MaxChange(1.0), MinSeparation(GREEDY_SEPARATION), FailureGuard())
+    changed = Dynamic.greedy(min_separation=0, alphas=(0.1, 0.9), random_effect=False, anchor_noise=False)
+    assert changed.guards == (MaxChange(1.0), FailureGuard())
+    assert changed.alphas == (0.1, 0.9)
+    assert changed.chooser == ModelQuantile(in_sequence=True, random_effect=False, anchor_noise=False)
     assert (horizon.weights, horizon.transform, horizon.chooser) == ("averaged", "log", FixedFactor())
     corrects = [Dynamic.horizon(cost=cost).corrects_rates for cost in (1.5, 2.3, 3.2, 4, 5)]
     assert corrects == [True, True, True, False, False]
@@ -201,6 +239,7 @@ def test_one_run_may_repeat_an_interval_that_failed() -> None:
         (lambda: replace(Dynamic.horizon(), alphas=()), r"alphas must be quantile orders in \(0, 1\), got \(\)"),
         (lambda: replace(Dynamic.horizon(), alphas=(0.5, 1.0)), "alphas must be quantile orders"),
         (lambda: Dynamic.horizon(max_change=0.0), "max_change must be positive"),
+        (lambda: Dynamic.greedy(min_separation=-0.1), r"min_separation must be positive, in decades, got -0\.1"),
     ],
 )
 def test_wrong_settings_are_refused(make, message: str) -> None:

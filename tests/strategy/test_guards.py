@@ -34,7 +34,7 @@ def test_a_rate_keeps_its_distance_from_those_of_other_forks() -> None:
     assert MinSeparation(0.5).allows(RATES, CONTEXT).tolist() == [True, True, False, False, False]
     assert MinSeparation(0.12).allows(RATES, CONTEXT).tolist() == [True, True, False, True, False]
     alone = replace(CONTEXT, other_rates=())
-    assert MinSeparation(0.12).allows(RATES, alone).tolist() == [True, True, False, True, True]
+    assert MinSeparation(0.12).allows(RATES, alone).all()  # nothing speaks against the rate of the parent
 
 
 @pytest.fixture(scope="module")

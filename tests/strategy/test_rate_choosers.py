@@ -93,6 +93,26 @@ def test_after_a_failure_its_probability_is_shown_too() -> None:
     assert shown["probability"][-1] > shown["probability"][0]
 
 
+def test_in_sequence_a_choice_assumes_the_median_outcome_of_those_before() -> None:
+    history, chooser = observed_history([0.001, 0.006, 0.03, 0.2, 1.0]), ModelQuantile(in_sequence=True)
+    models, parent = chooser.fit(history, [0, 200, 1000]), history.fork(2)
+    first = chooser.choose(models, parent, 400, 0.9, [], ())
+    after = chooser.models_after(models, parent, 400, first.rate)
+    second = chooser.choose(after, parent, 400, 0.9, [first.rate], ())
+    assert second.rate != first.rate
+    assert second.details["candidates"]["quantile"].min() > first.details["candidates"]["quantile"].min()
+    assert ModelQuantile().models_after(models, parent, 400, first.rate) is models
+    nothing = FittedModels(history)
+    assert chooser.models_after(nothing, parent, 400, 0.1) is nothing
+
+
+def test_settings_that_came_later_are_left_out_as_they_were_before() -> None:
+    before = {"name": "model quantile", "link": "linear", "order": 1, "clock": "step", "inducing": 100}
+    assert ModelQuantile().to_json() == before
+    later = {"anchor_noise": False, "random_effect": False, "in_sequence": True}
+    assert ModelQuantile(**later).to_json() == before | later
+
+
 def test_where_no_rate_is_safe_the_least_risky_is_taken_and_the_reason_says_so() -> None:
     rates = [0.001, 0.006, 0.03, 0.2, 1.0]
     history, chooser = observed_history(rates, failing=rates[1:]), ModelQuantile()

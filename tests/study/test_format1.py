@@ -113,13 +113,23 @@ def test_settings_of_forks_have_their_present_names(strategy: Dynamic) -> None:
 def test_the_golden_study_with_forks_has_the_settings_of_its_strategy() -> None:
     created = read_journal(GOLDEN.with_name("journal-1-greedy.jsonl"))[0]
     assert isinstance(created, Created)
-    settings = Dynamic.greedy(forks=3, intervals=4).to_json()
+    settings = Dynamic.greedy(forks=3, intervals=4).as_begun(created.settings["strategy"]).to_json()
     assert created.settings["strategy"] == json.loads(json.dumps(settings))
 
 
-def test_a_study_with_forks_of_format_1_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("begun", "now"),
+    [
+        (Dynamic.horizon(), Dynamic.horizon()),
+        (
+            Dynamic.greedy(forks=2, intervals=4, min_separation=0, in_sequence=False, alphas=(0.25, 0.75)),
+            Dynamic.greedy(forks=2, intervals=4),
+        ),
+    ],
+)
+def test_a_study_with_forks_of_format_1_goes_on(begun: Dynamic, now: Dynamic, tmp_path: Path) -> None:
     """Interrupted after a decision, and continued by this version with the same decisions."""
-    whole = drive(make("horizon", study=tmp_path / "whole"))
+    whole = drive(make(begun, study=tmp_path / "whole"))
     whole.close()
     folder = tmp_path / "former"
     folder.mkdir()
@@ -127,8 +137,8 @@ def test_a_study_with_forks_of_format_1_goes_on(tmp_path: Path) -> None:
     data["settings"]["strategy"] = former_dynamic(data["settings"]["strategy"])
     (folder / "study.json").write_text(json.dumps({**data, "format": 1}))
     lines = (tmp_path / "whole" / "journal.jsonl").read_text().splitlines(keepends=True)
-    (folder / "journal.jsonl").write_text("".join(lines[:20]))
-    drive(make("horizon", study=folder)).close()
+    (folder / "journal.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    drive(make(now, study=folder)).close()
     assert facts(folder) == facts(tmp_path / "whole")
 
 

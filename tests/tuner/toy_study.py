@@ -24,6 +24,7 @@ STRATEGIES: dict[str, Strategy] = {
     "model-5": replace(Dynamic.horizon(cost=5, judge_by="now"), chooser=ModelQuantile(clock="log")),
     "greedy": Dynamic.greedy(intervals=6),
     "greedy-1": Dynamic.greedy(forks=1, intervals=4),
+    "paper": Dynamic.paper(forks=3, intervals=4),
     "keep-each": Dynamic.greedy(forks=3, intervals=4, keep_each=True),
     "grid": FixedSchedules((Linear(), Cosine()), runs=4),
     "random": FixedSchedules((Linear(), Cosine()), runs=3, search="random"),

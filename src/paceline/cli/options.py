@@ -8,10 +8,11 @@ import typer
 
 
 class PresetName(StrEnum):
-    """The two ways to tune."""
+    """The ways to tune."""
 
     horizon = "horizon"
     greedy = "greedy"
+    paper = "paper"
 
 
 class RunnerName(StrEnum):

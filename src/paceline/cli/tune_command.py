@@ -44,9 +44,13 @@ def tune(
     lr: LrOption,
     cost: Annotated[
         float | None,
-        typer.Option(help="Steps of all forks together, in runs.", show_default="2.3; greedy: 5, one run per fork"),
+        typer.Option(
+            help="Steps of all forks together, in runs.", show_default="2.3; greedy and paper: 5, one run per fork"
+        ),
     ] = None,
-    preset: Annotated[PresetName, typer.Option(help="greedy is Algorithm 1 of the paper.")] = PresetName.horizon,
+    preset: Annotated[
+        PresetName, typer.Option(help="paper is Algorithm 1 of the paper, greedy is our version of it.")
+    ] = PresetName.horizon,
     mode: ModeOption = ModeName.min,
     seed: SeedOption = 0,
     study: StudyOption = None,
@@ -137,8 +141,8 @@ def _strategy(preset: PresetName, cost: float | None) -> "Strategy":
         return default_strategy(2.3 if cost is None else cost)
     forks = 5 if cost is None else int(cost)
     if forks < 1:
-        raise InputError(f"greedy runs whole forks side by side, one per unit of cost, got {cost}: pass 1 or more")
-    return Dynamic.greedy(forks=forks)
+        raise InputError(f"{preset} runs whole forks side by side, one per unit of cost, got {cost}: pass 1 or more")
+    return Dynamic.paper(forks=forks) if preset is PresetName.paper else Dynamic.greedy(forks=forks)
 
 
 def _with_settings(error: OtherSettingsError, folder: Path) -> InputError:

@@ -186,7 +186,10 @@ class FitState:
     ) -> tuple[list[Tensor], list[Tensor], float]:
         """Values and rates of a run's last intervals, newest first, and S."""
         past = self.encoder.past(start)
-        level = current_level(self.encoder, self.link, self.posterior, past, self.noise_variance(task), normals)
+        if self.settings.anchor_noise:
+            level = current_level(self.encoder, self.link, self.posterior, past, self.noise_variance(task), normals)
+        else:  # the last value is exact, as in the paper
+            level = torch.full_like(normals, float(past.values[0]))
         return [level, *tensor(past.values[1:])], list(tensor(past.unit_lr)), past.rate_sum
 
     def run_state(

@@ -115,7 +115,8 @@ class TraceModel:
             inducing: most inducing points. With fewer intervals, all of them are inducing points.
             tasks: dimensions of the task embedding. None treats all traces as one task; with 0 tasks share nothing.
             lr: bounds of the rate, which scale x; by default the lowest and highest rate observed.
-            anchor_noise: whether to marginalise the error of each interval's first value.
+            anchor_noise: whether to marginalise the error of each interval's first value. False takes these values as
+                exact, and a forecast begins at the last value of the run, as in the paper.
             random_effect: whether intervals may differ beyond their inputs.
             summed_rate: whether the next increment also depends on the summed rate so far.
             callback: called with the bound after each evaluation of the hyperparameters.
@@ -352,6 +353,24 @@ class TraceModel:
             marginal = process.marginal(draw.inputs[..., k, :])
             process = marginal.condition_on(draw.latents[..., k], self.posterior.hyper.nugget)
         return replace(self, process=process)
+
+    def with_median_outcome(self, rate: float, *, start: Trace, stop: int) -> "TraceModel":
+        """The model as if a run had gone on at a rate, with the median of each latent function.
+
+        Forecasts at this rate stay as they are and become more certain.
+
+        Args:
+            rate: the rate, or the multiplier if the model is of multipliers of a base.
+            start: the run so far.
+            stop: the step up to which it goes on.
+        """
+        elapsed = tensor(self.encoder.elapsed(start.last_step, stop)).reshape(1)
+        x = tensor(self.encoder.scaling.lr_range.to_unit(np.array([rate])))
+        task = self.encoder.task_number(start.task)
+        normals = Normals.zeros(self.link.latents, 1)
+        with torch.no_grad(), few_threads():
+            number = None if task is None else torch.tensor(task)
+            return self.condition_on(self.draw_batch(x, number, normals, elapsed, start=start))
 
     def quantile(
         self, alpha: float, rates: "Sequence[float] | np.ndarray", *, start: Trace, stop: int | None = None

@@ -212,6 +212,13 @@ class Strategy(ABC):
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
 
+    def as_begun(self, settings: dict[str, Any]) -> "Strategy":
+        """This strategy as an earlier version began a study, whose settings are given; by default the strategy itself.
+
+        Override it if defaults have changed since: a study goes on as it was begun.
+        """
+        return self
+
     def objective(self, objective: Objective) -> Objective:
         """The objective that this strategy uses; override it to use other weights, or a transform of the value."""
         return objective

@@ -1,12 +1,14 @@
 """Tuning one run on the fly: forks of the run try several rates, and the best go on (paper, section 3).
 
-There are two presets. `greedy` is the paper's Algorithm 1. `horizon` is our default: it tunes a multiplier of a base
+There are three presets. `paper` is the paper's Algorithm 1 as printed. `greedy` is our version of it: the rates of a
+decision differ, and the model knows that values are noisy. `horizon` is our default: it tunes a multiplier of a base
 that decays to zero, and judges forks by the loss of averaged weights. A fork that lowers its rate always looks better
 at once, whether or not it ends better; averaged weights remove most of that effect (docs/design.md).
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,9 @@ from paceline.strategy.round_builder import RoundBuilder
 from paceline.study import Interval, Reason, because
 from paceline.traces import LearningRateRange, Objective, Schedule, Transform, Weights
 
-ALPHA_OF_ONE_FORK = 0.75  # order of the quantile that `greedy` maximises if it has only one
+ALPHA_OF_ONE_FORK = 0.75  # order of the quantile that one fork maximises; the paper also suggests 0.5
+GREEDY_SEPARATION = 0.2  # decades between the rates of a decision of `greedy`
+GREEDY_ALPHAS = (ALPHA_OF_ONE_FORK,)  # orders of its quantiles: choices in sequence differ without further ones
 SETTINGS = (
     "alphas",
     "weights",
@@ -95,6 +99,45 @@ class Dynamic(Strategy):
             )
 
     @classmethod
+    def paper(
+        cls,
+        *,
+        forks: int = 5,
+        intervals: int = 20,
+        keep_each: bool = False,
+        alphas: Sequence[float] = (),
+        link: str = "linear",
+        order: int = 1,
+        initial_rates: Sequence[float] = (),
+    ) -> "Dynamic":
+        """The paper's Algorithm 1 as printed, with its model and without our additions to it (docs/design.md).
+
+        Args:
+            forks: how many live at any time.
+            intervals: how often the rate is chosen, the first time included.
+            keep_each: whether every run goes on with a new rate, in place of clones of the best.
+            alphas: orders of the quantiles, for one fork after the other. By default 1/2Q, 3/2Q, ..., 1 - 1/2Q for Q
+                forks. For one fork that would be 0.5, which is neutral; the default is 0.75, which explores, as the
+                paper suggests.
+            link: the link of the trace model.
+            order: how many intervals the next one depends on.
+            initial_rates: the rates of the first forks; by default a grid from bound to bound.
+        """
+        return cls.greedy(
+            forks=forks,
+            intervals=intervals,
+            keep_each=keep_each,
+            min_separation=0.0,
+            in_sequence=False,
+            alphas=alphas or paper_alphas(forks),
+            link=link,
+            order=order,
+            random_effect=False,
+            anchor_noise=False,
+            initial_rates=initial_rates,
+        )
+
+    @classmethod
     def greedy(
         cls,
         *,
@@ -102,29 +145,41 @@ class Dynamic(Strategy):
         intervals: int = 20,
         keep_each: bool = False,
         max_change: float = 1.0,
+        min_separation: float = GREEDY_SEPARATION,
+        in_sequence: bool = True,
+        alphas: Sequence[float] = (),
         link: str = "linear",
         order: int = 1,
+        random_effect: bool = True,
+        anchor_noise: bool = True,
         initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
-        """The paper's Algorithm 1.
+        """Our version of Algorithm 1: the rates of a decision are chosen one after the other, and differ.
 
         Args:
             forks: how many live at any time.
             intervals: how often the rate is chosen, the first time included.
             keep_each: whether every run goes on with a new rate, in place of clones of the best.
             max_change: largest change of a rate, in decades.
+            min_separation: smallest gap between the rates of one decision, in decades; 0 for none.
+            in_sequence: whether each rate is chosen as if those before it had gone as expected.
+            alphas: orders of the quantiles, for one fork after the other, again from the first if there are fewer.
             link: the link of the trace model.
             order: how many intervals the next one depends on.
+            random_effect: whether intervals may differ beyond their inputs.
+            anchor_noise: whether the first value of an interval is noisy too.
             initial_rates: the rates of the first forks; by default a grid from bound to bound.
         """
         plan = keep_each_plan(forks, intervals) if keep_each else greedy_plan(forks, intervals)
-        spread = tuple((2 * i + 1) / (2 * forks) for i in range(forks))
+        apart = (MinSeparation(min_separation),) if min_separation else ()
         return cls(
             plan=plan,
             base=Constant(),
-            chooser=ModelQuantile(link=link, order=order),
-            guards=(MaxChange(max_change), FailureGuard()),
-            alphas=(ALPHA_OF_ONE_FORK,) if forks == 1 else spread,
+            chooser=ModelQuantile(
+                link=link, order=order, anchor_noise=anchor_noise, random_effect=random_effect, in_sequence=in_sequence
+            ),
+            guards=(MaxChange(max_change), *apart, FailureGuard()),
+            alphas=tuple(alphas) or GREEDY_ALPHAS,
             weights="raw",
             transform="identity",
             initial_rates=tuple(initial_rates),
@@ -186,11 +241,29 @@ class Dynamic(Strategy):
             "strategy": "dynamic",
             "plan": asdict(self.plan),
             "base": self.base.to_json(),
-            "chooser": {"name": self.chooser.name, **asdict(self.chooser)},  # pyright: ignore[reportArgumentType]
+            "chooser": self.chooser.to_json(),
             "guards": [{"name": guard.name, **asdict(guard)} for guard in self.guards],  # pyright: ignore[reportArgumentType]
             **{name: getattr(self, name) for name in SETTINGS},
             **({"corrects_rates": True} if self.corrects_rates else {}),
         }
+
+    def as_begun(self, settings: dict[str, Any]) -> Strategy:
+        """A study that 0.1.0 began with the defaults of `greedy` goes on with these."""
+        former = self._as_of_0_1_0()
+        return former if json.loads(json.dumps(former.to_json())) == settings else self
+
+    def _as_of_0_1_0(self) -> "Dynamic":
+        """With the defaults that `greedy` had in 0.1.0, in place of those that it has now."""
+        apart, chooser = MinSeparation(GREEDY_SEPARATION), self.chooser
+        has_defaults = apart in self.guards and self.alphas == GREEDY_ALPHAS
+        if not (has_defaults and isinstance(chooser, ModelQuantile) and chooser.in_sequence):
+            return self
+        return replace(
+            self,
+            chooser=replace(chooser, in_sequence=False),
+            guards=tuple(guard for guard in self.guards if guard != apart),
+            alphas=paper_alphas(self.plan.initial_forks),
+        )
 
     def propose(self, history: History) -> Decision:
         """The next decision; if every fork has failed, a way back."""
@@ -309,3 +382,13 @@ class Dynamic(Strategy):
             if leader.multiplier > protected.multiplier:
                 protected = leader
         return protected if protected.alive else best
+
+
+def paper_alphas(forks: int) -> tuple[float, ...]:
+    """The orders of the quantiles that the paper's forks maximise.
+
+    >>> paper_alphas(2)
+    (0.25, 0.75)
+    """
+    # alpha_i = (2 i - 1) / 2 Q  (paper, section 3.1)
+    return (ALPHA_OF_ONE_FORK,) if forks == 1 else tuple((2 * i + 1) / (2 * forks) for i in range(forks))

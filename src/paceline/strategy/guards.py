@@ -64,14 +64,18 @@ class MaxChange(Guard):
 
 @dataclass(frozen=True, slots=True)
 class MinSeparation(Guard):
-    """A rate at least so many decades from that of every other fork."""
+    """A rate at least so many decades from that of every other fork. A fork without others may keep its rate."""
 
     name: ClassVar[str] = "min_separation"
     decades: float = HORIZON.min_separation
 
+    def __post_init__(self) -> None:
+        if not self.decades > 0:
+            raise InputError(f"min_separation must be positive, in decades, got {self.decades}: pass 0.2, for example")
+
     def allows(self, rates: Rates, context: GuardContext) -> Bool[np.ndarray, "candidates"]:
-        others = np.array(context.other_rates or (context.parent_rate,))
-        return np.abs(np.log10(rates[:, None] / others)).min(1) >= self.decades - ROUNDING
+        gaps = np.abs(np.log10(rates[:, None] / np.array(context.other_rates)))
+        return np.all(gaps >= self.decades - ROUNDING, axis=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ limit, and it avoids the rates of other forks itself.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from paceline.study import Reason, because
 from paceline.traces import ClockName
 
 CANDIDATES = 121  # rates on the grid over the bounds
+LATER_SETTINGS = {"anchor_noise": True, "random_effect": True, "in_sequence": False}  # what 0.1.0 did
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +78,14 @@ class RateChooser(ABC):
             other_rates: rates of other forks in the same interval.
             guards: which rates may be chosen, the most important guard first.
         """
+
+    def models_after(self, models: FittedModels, parent: Fork, stop: int, rate: float) -> FittedModels:
+        """The models for the next choices of the same decision, after `rate` was chosen; the same ones by default."""
+        return models
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings as plain data."""
+        return {"name": self.name, **asdict(self)}  # pyright: ignore[reportArgumentType]
 
 
 def candidate_rates(goal: Goal, parent: Fork) -> Float[np.ndarray, "candidates"]:
@@ -145,6 +154,9 @@ class ModelQuantile(RateChooser):
         order: how many intervals the next one depends on.
         clock: how time is measured inside an interval.
         inducing: the most inducing points.
+        anchor_noise: as in `TraceModel.fit`.
+        random_effect: likewise.
+        in_sequence: whether each choice of a decision assumes that those before it had their median outcome.
     """
 
     name: ClassVar[str] = "model quantile"
@@ -152,6 +164,9 @@ class ModelQuantile(RateChooser):
     order: int = 1
     clock: ClockName = "step"
     inducing: int = 100
+    anchor_noise: bool = True
+    random_effect: bool = True
+    in_sequence: bool = False
 
     def __post_init__(self) -> None:  # `fit` would take a refusal of these for a lack of data
         link_of(self.link)
@@ -174,6 +189,8 @@ class ModelQuantile(RateChooser):
                 order=self.order,
                 inducing=self.inducing,
                 lr=history.goal.lr_range,
+                anchor_noise=self.anchor_noise,
+                random_effect=self.random_effect,
             )
         except (InputError, FitError):  # nothing to learn from yet: every run failed at once
             return FittedModels(history)
@@ -208,3 +225,14 @@ class ModelQuantile(RateChooser):
         if risk[best] >= alpha and any(isinstance(guard, FailureGuard) for guard in guards):
             reason = because("least risky", probability=risk[best], limit=alpha, step=stop, value=quantile[best])
         return RateChoice(float(rates[best]), reason, details)
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings as plain data, without those that came later and are as they were before."""
+        settings = RateChooser.to_json(self)
+        return {name: value for name, value in settings.items() if LATER_SETTINGS.get(name) is not value}
+
+    def models_after(self, models: FittedModels, parent: Fork, stop: int, rate: float) -> FittedModels:
+        """In sequence: the trace model is conditioned on the median outcome of this rate."""
+        if not self.in_sequence or models.model is None or parent.trace is None:
+            return models
+        return replace(models, model=models.model.with_median_outcome(rate, start=parent.trace, stop=stop))

@@ -43,6 +43,7 @@ class RoundBuilder:
     ) -> None:
         self.history, self.start, self.stop = history, start, stop
         self.chooser, self.guards, self.models = chooser, guards, models
+        self._models_now = models  # with what is expected of the rates that were chosen in this decision
         self.forecast, self.max_change = forecast, max_change
         self.intervals: list[Interval] = []
         self.reasons: list[Reason] = []
@@ -151,13 +152,14 @@ class RoundBuilder:
 
     def _choose(self, parent: Fork, alpha: float) -> RateChoice:
         """The chooser's rate. For the first clone, the forecast may overrule it."""
-        assert self.models is not None
+        assert self._models_now is not None
         other_rates = [interval.multiplier for interval in self.intervals]
-        choice = self.chooser.choose(self.models, parent, self.stop, alpha, other_rates, self.guards)
+        choice = self.chooser.choose(self._models_now, parent, self.stop, alpha, other_rates, self.guards)
         unchanged = sum(interval.parent is None for interval in self.intervals)
-        if self.forecast is None or unchanged < len(self.intervals):
-            return choice
-        return self.forecast.choose_for_clone(parent, choice, other_rates, unchanged, self.max_change)
+        if self.forecast is not None and unchanged == len(self.intervals):
+            choice = self.forecast.choose_for_clone(parent, choice, other_rates, unchanged, self.max_change)
+        self._models_now = self.chooser.models_after(self._models_now, parent, self.stop, choice.rate)
+        return choice
 
     def _add_clone(self, parent: Fork, rate: float, choice: RateChoice | None = None) -> int:
         """Add the interval of a new clone; its number."""

@@ -360,6 +360,7 @@ class Tuner:
         return journal
 
     def _check_settings(self, folder: Path, known: dict[str, Any]) -> None:
+        self.strategy = self.strategy.as_begun(known.get("strategy", {}))
         mine = json.loads(json.dumps(self._settings()))
         changed = sorted(key for key in {*known, *mine} if known.get(key) != mine.get(key))
         if changed:
