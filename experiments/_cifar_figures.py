@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from experiments._cifar_report import End, is_fixed, mean, standard_error
+from experiments._cifar_report import End, algorithm_1, is_fixed, mean, standard_error
 from experiments._cifar_results import StudyRow
 from experiments._cifar_studies import EPOCHS
 from experiments._style import GREY, OKABE, drawing, save
@@ -21,7 +21,9 @@ KINDS = {
     "horizon, validation error": (OKABE[0], "o"),
     "horizon, validation loss": (OKABE[5], "v"),
     "horizon, training loss": (OKABE[2], "^"),
-    "greedy": (OKABE[1], "s"),
+    "paper": (OKABE[1], "s"),
+    "greedy": ("0.4", "<"),
+    "greedy 0.1.0": (OKABE[1], "s"),
     "PBT": (OKABE[3], "D"),
     "PB2": (OKABE[4], "P"),
     "AutoLRS": ("black", "X"),
@@ -34,10 +36,10 @@ def draw(studies: Sequence[StudyRow], groups: dict[str, dict[int, End]], folder:
     first = {study.row["method"]: study for study in studies if study.row["seed"] == 0}
     epoch = studies[0].row["steps"] // EPOCHS[depth]
     with drawing():
-        if "greedy" in first:
-            view, fixed = first["greedy"].study.plot.view, first.get("constant")
+        if (subject := algorithm_1(first)) is not None:
+            view, fixed = first[subject].study.plot.view, first.get("constant")
             save(tuned(view, fixed, epoch, "training loss of batches"), folder / f"algorithm1_{depth}.png")
-            save(forecasts(first["greedy"], epoch), folder / f"forecasts_{depth}.png")
+            save(forecasts(first[subject], epoch), folder / f"forecasts_{depth}.png")
         if (horizon := first.get("horizon 2.3, validation error")) is not None:
             save(tuned(horizon.study.plot.view, None, epoch, "validation error"), folder / f"horizon_{depth}.png")
         save(costs(groups, depth), folder / f"cost_{depth}.png")
@@ -125,6 +127,8 @@ def forecasts(study_row: StudyRow, epoch: int) -> plt.Figure:
 
 def kind_of(method: str) -> str:
     """Which of `KINDS` a method is; empty for settings that were only tried."""
+    if method in KINDS:
+        return method
     first, *rest = method.split(", ")
     kind = ", ".join([first.split()[0], *rest])
     return kind if kind in KINDS else ""

@@ -13,7 +13,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
 
 
 def test_nothing_is_run_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    call(monkeypatch, "--depth", "56", "--method", "greedy")
+    call(monkeypatch, "--depth", "56", "--method", "horizon 2.3, training loss")
     assert capsys.readouterr().out.startswith("nothing to run: all 3 studies are in ")
 
 

@@ -37,10 +37,10 @@ def test_studies_leave_journals_final_measures_and_tables(tmp_path: Path, capsys
 
 def test_studies_are_taken_from_a_list_that_may_be_edited(tmp_path: Path) -> None:
     todo = tmp_path / "todo.txt"
-    todo.write_text("56|horizon 2.3, training loss|1\n\n20|greedy, d = 10|0\n")
+    todo.write_text("56|horizon 2.3, training loss|1\n\n20|paper, d = 10|0\n")
     assert next_unit(todo) == Unit(56, "horizon 2.3, training loss", 1)
     todo.write_text("20|PB2|2\n" + todo.read_text())
-    assert [next_unit(todo) for _ in range(3)] == [Unit(20, "PB2", 2), Unit(20, "greedy, d = 10", 0), None]
+    assert [next_unit(todo) for _ in range(3)] == [Unit(20, "PB2", 2), Unit(20, "paper, d = 10", 0), None]
 
 
 @pytest.mark.parametrize("limit", [None, 60.0])

@@ -18,7 +18,7 @@ def test_29_fixed_schedules_are_compared_with() -> None:
 @pytest.mark.parametrize(
     ("method", "name"),
     [
-        ("greedy, d = 10", "resnet20/greedy-d10-0"),
+        ("paper, d = 10", "resnet20/paper-d10-0"),
         ("horizon 2.3, validation error, one-cycle", "resnet20/horizon-2.3-validation-error-one-cycle-0"),
     ],
 )
