@@ -56,3 +56,11 @@ def test_they_are_light_to_import() -> None:
     """The command line reads them to print its help."""
     code = "import sys, paceline.settings; assert not {'torch', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_alpha_that_grows_approaches_one_and_is_kept_in_a_journal_only_then() -> None:
+    constant, growing = FamilySettings(alpha=0.8), FamilySettings(alpha=0.8, alpha_grows=True)
+    assert [constant.alpha_after(runs, 2) for runs in (0, 20)] == [0.8, 0.8]
+    assert [growing.alpha_after(runs, 2) for runs in (0, 2, 4, 20)] == pytest.approx([0.8, 0.8, 0.9, 0.98])
+    assert "alpha_grows" not in constant.to_json()
+    assert FamilySettings.from_json(json.loads(json.dumps(growing.to_json()))).alpha_grows

@@ -45,6 +45,12 @@ class FamilySettings:
         inside=(0, 1),
         option=float,
     )
+    alpha_grows: bool = setting(
+        False,
+        "Whether that quantile grows: 1 - (1 - alpha) / t after t runs for each task, as proofs for such searches "
+        "ask. The paper keeps it constant.",
+        option=bool,
+    )
     answer_alpha: float = setting(
         0.3,
         "Quantile of the final value that the answers maximise. 0.5 is risk-neutral, less is careful.",
@@ -98,10 +104,16 @@ class FamilySettings:
 
         return self.weights or ("raw" if isinstance(self.base_shape, Constant) else "averaged")
 
+    def alpha_after(self, runs: int, tasks: int) -> float:
+        """The order of the optimistic quantile after so many runs of so many tasks."""
+        # alpha_t = 1 - (1 - alpha) / t  (Kaufmann et al. 2012, without their factor log(n)^-c)
+        return 1 - (1 - self.alpha) / max(1.0, runs / tasks) if self.alpha_grows else self.alpha
+
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Plain data, without the settings that 0.1.0 did not have if they are off."""
+        fields = {name: value for name, value in asdict(self).items() if name != "alpha_grows" or value}
         return {
-            **asdict(self),
+            **fields,
             "base": self.base_shape.to_json(),
             "weights": self.judged_weights,
             "link": self.link if isinstance(self.link, str) else type(self.link).__name__.lower(),

@@ -138,7 +138,7 @@ class Family:
                 self.space,
                 tasks,
                 # a task's own schedule: every second one optimistic, the others as good as is believed now
-                alpha=0.5 if task and runs_of[task] % 2 == 0 else settings.alpha,
+                alpha=0.5 if task and runs_of[task] % 2 == 0 else settings.alpha_after(number, len(self.all_tasks)),
                 search=settings.search,
                 infill=settings.infill_search,
                 generator=torch.Generator().manual_seed(self.goal.seed + 1000 * number + 1),
