@@ -38,7 +38,7 @@ class UnfinishedRunWarning:
             return
         message = unfinished_run(self._controller, self.optimizer_steps)
         if message:
-            warnings.warn(message, stacklevel=2)
+            warnings.warn(message, stacklevel=1)  # the caller is the garbage collector
 
 
 def unfinished_run(controller: SingleRunController, optimizer_steps: int) -> str:

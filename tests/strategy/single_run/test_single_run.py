@@ -57,6 +57,21 @@ def test_a_run_that_diverges_begins_again_lower_within_the_budget() -> None:
     assert tuner.result.fork == 4
 
 
+def test_a_run_that_diverges_at_every_rate_tries_the_lowest_and_ends_with_advice() -> None:
+    tuner, low = Tuner(lr=(1e-3, 1.0), steps=1000, cost=1.0), 1e-3
+    while (intervals := tuner.ask()) is not None:
+        for interval in intervals:
+            steps = np.arange(interval.start + 1, interval.stop + 1)
+            rates = np.array([interval.schedule(int(step)) for step in steps])
+            drop = 2.0 - 1.0 / (1.0 + np.exp(-8.0 * (np.log10(rates) + 1.5)))
+            values = drop if interval.fork == 0 else np.full(len(steps), 9.0)
+            tuner.tell(interval, steps.tolist(), {"raw": values.tolist(), "averaged": values.tolist()})
+    peaks = [float(fork.schedule.multipliers.max()) for fork in tuner.history.forks[1:]]
+    assert min(peaks) == low
+    assert peaks.count(low) == 1
+    assert tuner.study.decisions[-1].reasons == (because("all tries diverged"),)
+
+
 class Brittle(QuadraticTraining):
     """Breaks from step 300 on at rates above 0.2."""
 
