@@ -1,10 +1,11 @@
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from paceline.errors import InputError, JournalError
-from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links, refuse_other_files
+from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links, refuse_other_files, writing
 
 
 def test_a_file_is_read_and_a_missing_one_is_none(tmp_path: Path) -> None:
@@ -52,6 +53,14 @@ def test_a_study_whose_files_are_links_is_not_written(name: str, tmp_path: Path)
     (tmp_path / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(JournalError, match="should lie in the study's folder, got a link"):
         refuse_links(tmp_path)
+
+
+def test_a_disk_that_is_full_says_what_to_do(tmp_path: Path) -> None:
+    with (
+        pytest.raises(JournalError, match=r"study.json could not be written \(No space left on device\): free disk"),
+        writing(tmp_path / "study.json"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_a_new_study_needs_a_folder_that_holds_nothing_else(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import NamedTuple
 
 from paceline.errors import InputError, JournalError
-from paceline.files import make_folder, sync_folder
+from paceline.files import make_folder, sync_folder, write_atomically
 from paceline.study.events import Event
 from paceline.study.journal_line import parse_line, write_line
 from paceline.study.lock import lock_folder
-from paceline.study.regular_files import read_regular_file, refuse_links, refuse_other_files
+from paceline.study.regular_files import read_regular_file, refuse_links, refuse_other_files, writing
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -92,19 +92,15 @@ class Journal:
         content = b"".join(write_line(self.lines + i, event) for i, event in enumerate(events))
         self._is_dirty = True
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
-        except BaseException as error:
-            with suppress(OSError):  # else before the next event
+            with writing(self.path):
+                rest = memoryview(content)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+                os.fsync(self._file.fileno())
+        except BaseException:
+            with suppress(JournalError):  # else before the next event
                 self.repair()
-            if not isinstance(error, OSError):
-                raise
-            raise JournalError(
-                f"{self.path} could not be written ({error.strerror or error}): "
-                "free disk space and start the study again, it continues from the last whole line"
-            ) from error
+            raise
         self.events += events
         self._known = _Extent(len(self.events), self.lines + len(events), self._known.size + len(content))
         self._is_dirty = False
@@ -113,8 +109,9 @@ class Journal:
         """Take back a write that was interrupted, so that the file holds `events` and nothing else."""
         if self._is_dirty:
             del self.events[self._known.events :]
-            self._file.truncate(self._known.size)
-            os.fsync(self._file.fileno())
+            with writing(self.path):
+                self._file.truncate(self._known.size)
+                os.fsync(self._file.fileno())
             self._is_dirty = False
 
     def close(self) -> None:
@@ -127,11 +124,8 @@ class Journal:
         number = 1
         while (path := self.path.with_name(f"journal.cut-{number}")).exists():
             number += 1
-        with path.open("xb") as file:
-            file.write(rest)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(path.parent)
+        with writing(path):
+            write_atomically(path, lambda file: file.write(rest))
 
     def _check_place(self) -> None:
         """Refuse to write to a file that is not the study's any more."""

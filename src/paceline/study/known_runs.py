@@ -14,7 +14,7 @@ import numpy as np
 from paceline.errors import JournalError
 from paceline.files import write_atomically
 from paceline.json_fields import Name, Range, record
-from paceline.study.regular_files import read_regular_file
+from paceline.study.regular_files import read_regular_file, writing
 from paceline.traces import Objective, Schedule, Trace
 
 FILE = "known.jsonl"
@@ -46,7 +46,8 @@ def digest_of_runs(traces: Sequence[Trace]) -> str:
 
 def save_known_runs(folder: Path, traces: Sequence[Trace]) -> None:
     """Copy the runs into a study folder."""
-    write_atomically(folder / FILE, lambda file: file.write(to_lines(traces)))
+    with writing(folder / FILE):
+        write_atomically(folder / FILE, lambda file: file.write(to_lines(traces)))
 
 
 def load_known_runs(folder: Path, expected: str | None = None) -> list[Trace]:

@@ -1,10 +1,12 @@
-"""Read the files of a study folder: only regular files that lie in it, and only as much as fits into memory.
+"""The files of a study folder: only regular files that lie in it are read, and only as much as fits into memory.
 
 In a stranger's folder a name may lead anywhere: to a pipe that never ends, to a device, or out of the folder.
 """
 
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,6 +51,18 @@ def read_regular_file(path: Path, most: int = MAX_BYTES) -> bytes | None:
         if size > most:
             raise JournalError(f"{path} should have at most {most:,} bytes, got {size:,}: it was damaged, restore it")
         return file.read(size)
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Turn what a disk says while a file of a study is written into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise JournalError(
+            f"{path} could not be written ({error.strerror or error}): "
+            "free disk space and start the study again, it continues from the last whole line"
+        ) from error
 
 
 def refuse_links(folder: Path) -> None:

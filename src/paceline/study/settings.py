@@ -13,7 +13,7 @@ from paceline.study.events import FORMAT
 from paceline.study.folders import studies_below
 from paceline.study.format1 import upgrade_settings
 from paceline.study.recorded_fields import read_settings_fields
-from paceline.study.regular_files import MAX_SETTINGS_BYTES, read_regular_file
+from paceline.study.regular_files import MAX_SETTINGS_BYTES, read_regular_file, writing
 
 _read_format = whole_number(1, 1_000_000)
 MOST_NAMED = 50  # studies that an error names if the folder given is not a study itself
@@ -29,7 +29,8 @@ def write_settings(folder: Path, settings: dict[str, Any], seed: int) -> None:
         "settings": settings,
     }
     text = json.dumps(data, indent=1) + "\n"
-    write_atomically(folder / "study.json", lambda file: file.write(text.encode()))
+    with writing(folder / "study.json"):
+        write_atomically(folder / "study.json", lambda file: file.write(text.encode()))
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
