@@ -161,6 +161,18 @@ class KeepsNothing(Local):
         super().keep_only(set())
 
 
+class DeletesAll(Local):
+    def keep_only(self, needed: set[Path]) -> None:
+        for path in set(self.checkpoints.folder.iterdir()) - needed:
+            path.unlink()
+
+
+class DeletesWhatItDoesNotKnow(Local):
+    def keep_only(self, needed: set[Path]) -> None:
+        self.is_named = lambda fork, step: True
+        super().keep_only(needed)
+
+
 class PreparesAgain(Local):
     def prepare(self, task: int = 0) -> None:
         self.turn_to(task)
@@ -227,6 +239,8 @@ class LetsFailuresThrough(ChangedReports):
         (SilentSteps, r"on_step was not called with \(0, 2\)"),
         (KeepsEverything, "keep_only left 0-0.pt, which is not needed"),
         (KeepsNothing, "keep_only deleted 0-10.pt, which is needed"),
+        (DeletesAll, "keep_only deleted best.ckpt, which is no checkpoint of the study: delete only those that"),
+        (DeletesWhatItDoesNotKnow, "keep_only deleted 77-5.pt, which is no checkpoint of the study"),
         (PreparesAgain, "prepare wrote the first state again"),
         (PreparesNothing, r"after prepare\(0\) there is no 0-0.pt"),
         (PreparesATrainedRun, r"it reported on steps \[4, 6, 8, 10\].*begin at the state of prepare"),

@@ -20,6 +20,7 @@ from paceline.training import Training, load_checkpoint
 STUDY_SEED = 5
 FAILURE_RATES = (0.01, 0.005, 0.0025)  # of three forks: the first trains, the others raise and report NaN
 FAILURE_STEPS = 20
+UNNAMED = (77, 5)  # fork and step of a file that the study does not know
 HIGHEST_IS_BEST = KeepRule(sign=1.0)  # the best value of a loss that falls is an early one, whose state is then kept
 
 
@@ -104,8 +105,13 @@ class _Case:
                     "prepare wrote the first state again, and it is another one now: leave a state that is there alone"
                 )
             kept = [started.checkpoints.target(interval) for interval in first[:2]]
+            mine = [started.checkpoints.folder / "best.ckpt", started.checkpoints.path(*UNNAMED)]
+            for path in mine:
+                path.parent.mkdir(exist_ok=True)
+                path.touch()
+            started.is_named = lambda fork, step: (fork, step) != UNNAMED
             started.keep_only(set(kept))
-            _check_kept(started, kept, [start, started.checkpoints.target(first[2])])
+            _check_kept(started, kept, [start, started.checkpoints.target(first[2])], mine)
             second = [self.next_interval(before) for before in first[:2]]
             _run_round(started, [*second, self.next_interval(first[0], clone=3)], outcome)
         return outcome
@@ -189,7 +195,13 @@ def _check_best(runner: Runner, report: Report) -> Path:
     return path
 
 
-def _check_kept(runner: Runner, kept: list[Path], others: list[Path]) -> None:
+def _check_kept(runner: Runner, kept: list[Path], others: list[Path], mine: list[Path]) -> None:
+    for path in mine:
+        if not path.exists():
+            raise ConformanceError(
+                f"keep_only deleted {path.name}, which is no checkpoint of the study: delete only those that "
+                "checkpoints.files() lists and is_named(fork, step) knows"
+            )
     for path in kept:
         runner.fetch(path)
         if not path.exists():
