@@ -4,7 +4,8 @@ A small study that keeps its best weights (cost 1.5) is damaged in every way bel
 that is an error of Paceline's, *harmless* if the study ends with the same decisions and bit-equal weights, and CHANGED
 otherwise. A journal that is refused must stay as it is, byte for byte.
 
-- flipped bits: one bit of a journal, finished or in its middle, of study.json, or of a checkpoint;
+- flipped bits: one bit of a journal, finished or in its middle, of study.json, or of a checkpoint, which is continued
+  from (many are never read again) and, in a second row, read at once;
 - lines: each line deleted, doubled, swapped with the next, cut in half, and the file ended in the middle of it;
 - checkpoints: two files swapped;
 - kills: SIGKILL at random moments;
@@ -21,6 +22,7 @@ import argparse
 import itertools
 import json
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -63,7 +65,7 @@ class Damage:
     def add(self, name: str, verdicts: "Counter[str]") -> None:
         """A row of the table."""
         self.rows.append([name, verdicts.total(), *(verdicts[v] for v in (NOTICED, HARMLESS, CHANGED))])
-        result(f"damage_{name.replace(' ', '_').replace('.', '_')}_changed", verdicts[CHANGED])
+        result(f"damage_{re.sub(r'[^a-z]+', '_', name)}_changed", verdicts[CHANGED])
 
     def try_content(self, template: Path, name: str, content: bytes) -> str:
         """Continue a copy of a study in which one file has other content."""
@@ -95,6 +97,19 @@ class Damage:
             self.try_content(path.parents[1], f"checkpoints/{path.name}", self.flipped(path.read_bytes()))
             for path in (files[i % len(files)] for i in range(count))
         )
+
+    def checkpoint_reads(self, count: int) -> "Counter[str]":
+        """Single bits of checkpoints that are read at once, whether a study would read them again or not."""
+        verdicts, files = Counter[str](), [path for study in self.studies for path in (study / "checkpoints").iterdir()]
+        for i in range(count):
+            path = self.folder / files[i % len(files)].name
+            path.write_bytes(self.flipped(files[i % len(files)].read_bytes()))
+            try:
+                load_checkpoint(path)
+                verdicts[CHANGED] += 1
+            except PacelineError:
+                verdicts[NOTICED] += 1
+        return verdicts
 
     def swaps(self) -> "Counter[str]":
         """Two checkpoints of a stopped study under each other's names."""
@@ -234,6 +249,7 @@ def main() -> None:
         damage.add("flipped bits of journals", damage.flips("journal.jsonl", options.flips))
         damage.add("flipped bits of study.json", damage.flips("study.json", options.flips // 10))
         damage.add("flipped bits of checkpoints", damage.checkpoint_flips(options.flips // 5))
+        damage.add("flipped bits of checkpoints, read", damage.checkpoint_reads(options.flips // 5))
         damage.add("swapped checkpoints", damage.swaps())
         for how in DAMAGES:
             damage.add(f"lines {how}", damage.lines(how))
