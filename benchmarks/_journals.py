@@ -1,19 +1,24 @@
 """Long journals, written by the journal's own code, for measuring what reads them.
 
-Two shapes. A population: 100 forks side by side, a fifth of them replaced by clones of the best at every decision,
+Three shapes. A population: 100 forks side by side, a fifth of them replaced by clones of the best at every decision,
 which carries a ranking, a forecast per clone and a surface; each report has four observations of two kinds of weights.
+A random search, which a tuner can continue.
 A family: runs of ten tasks, five intervals each, ten runs a decision, forty observations a run.
 """
 
+import json
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from paceline.shapes import Constant
+from paceline.strategy import FixedSchedules, Goal
 from paceline.study import Created, Decided, Dropped, Event, Interval, Report, because, write_settings
 from paceline.study.journal_line import write_line
-from paceline.traces import Schedule
+from paceline.traces import LearningRateRange, Objective, Schedule
 
 LIVING, REPLACED, INTERVAL = 100, 20, 100
 TASKS, RUNS, RUN_STEPS = [f"task {i}" for i in range(10)], 10, 1_000
@@ -117,7 +122,32 @@ def family(events: int) -> Generator[Event]:
             best.setdefault(n % 10, n)
 
 
-SHAPES = {"population": population, "family": family}
+def search(events: int) -> Generator[Event]:
+    """A random search of one run of `events / 10` forks, each with five intervals; five forks have not ended yet."""
+    strategy = search_strategy(events)
+    goal = Goal(LearningRateRange(1e-5, 1e-1), RUN_STEPS, Objective())
+    settings: dict[str, Any] = {"lr": [1e-5, 1e-1], "steps": RUN_STEPS, "mode": "min", "seed": 0}
+    settings["total_steps"] = strategy.total_steps(goal)
+    yield Created({**settings, "strategy": json.loads(json.dumps(strategy.to_json()))})
+    rates = [float(schedule.multipliers[0]) for schedule in strategy.schedules(goal)]
+    points = np.linspace(0, RUN_STEPS, strategy.intervals + 1).astype(int).tolist()
+    for round_, (start, stop) in enumerate(pairwise(points), start=1):
+        reason = because("runs go on", runs=strategy.runs)
+        yield Decided(round_, start, (reason,), {"proposals": strategy.runs}, 0.1)
+        for n, rate in enumerate(rates):
+            schedule = Schedule([rate] * round_, points[: round_ + 1], RUN_STEPS)
+            yield Interval(n, None, start, stop, schedule, round_)
+        at = tuple(range(start + 25, stop + 1, 25))
+        for n in range(strategy.runs - 5 * (round_ == strategy.intervals)):
+            yield Report(n, start, stop, at, {"raw": tuple(1 / (1 + step) + 1e-6 * n for step in at)})
+
+
+def search_strategy(events: int) -> FixedSchedules:
+    """The strategy of that search."""
+    return FixedSchedules((Constant(),), runs=events // 10, search="random", intervals=5)
+
+
+SHAPES = {"population": population, "family": family, "search": search}
 
 
 def write_study(folder: Path, shape: str, events: int) -> None:

@@ -1,6 +1,7 @@
 """A state comes back as it was, whatever it is made of, and files of earlier versions are read."""
 
 import math
+import os
 import random
 import shutil
 from collections import OrderedDict
@@ -159,3 +160,9 @@ def test_a_failed_write_leaves_nothing_and_says_what_to_do(wrapped: bool, tmp_pa
 def test_other_errors_of_a_write_are_not_taken_for_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no disk involved"):
         write_checkpoint(tmp_path / "s.pt", lambda file: (_ for _ in ()).throw(RuntimeError("no disk involved")))
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "s.pt")
+    with pytest.raises(TrainingError, match="should be a file, got something else: restore it from a copy"):
+        load_checkpoint(tmp_path / "s.pt")

@@ -62,6 +62,8 @@ def require_checkpoint(path: Path) -> Path:
             f"the checkpoint {path} is missing: restore it from a copy, or start a new study; the journal keeps "
             "everything that was observed"
         )
+    if not path.is_file():  # a pipe would be waited for
+        raise TrainingError(f"the checkpoint {path} should be a file, got something else: restore it from a copy")
     return path
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from paceline.study import Decided, Failure, Interval, Report, because
+from benchmarks._hostile_studies import TEXTS
+from paceline.study import Created, Decided, Failure, Interval, Report, because
 from paceline.views.web.study_reader import StudyReader
-from tests.views.studies import EVENTS, FIRST, OTHER, family, golden
+from tests.views.studies import EVENTS, FIRST, OTHER, SETTINGS, family, golden, with_text
 from tests.views.web.studies import append, write
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -236,6 +237,20 @@ def test_text_of_a_journal_stays_text(tmp_path: Path, serve: Callable[..., str],
     filled(page)
     assert page.inner_text("h1") == "<img src=x onerror=alert(1)>"
     assert MARKUP in page.inner_text("#decision-list")
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.body.dataset.hacked") is None
+
+
+@pytest.mark.parametrize("text", TEXTS[:2], ids=["markup", "end of a script"])
+def test_text_of_a_stranger_runs_no_script(
+    tmp_path: Path, serve: Callable[..., str], opened: Callable[..., Any], text: str
+) -> None:
+    settings = {**SETTINGS, "strategy": {"strategy": text, "weights": text, "base": {"name": text}}}
+    events = with_text([Created(settings), *EVENTS[1:]], text)
+    write(tmp_path / "first", events)
+    page = filled(opened(f"{serve(tmp_path)}/study/first"))
+    assert text in page.inner_text("#settings")
+    assert text in page.inner_text("#decision-list")
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("document.body.dataset.hacked") is None
 
