@@ -41,3 +41,10 @@ def test_kinds_of_failures_are_known() -> None:
     ]
     with pytest.raises(InputError, match=r"kind must be one of diverged, not finite, raised.* got 'sad'"):
         Failure("sad")
+
+
+@pytest.mark.parametrize("best", [1, 0.25])
+def test_a_reason_comes_back_as_it_was(best: float) -> None:
+    """The same field may be a fork or a value."""
+    data = json.loads(json.dumps(because("expected to end worse", best=best).to_json()))
+    assert repr(Reason.from_json(data)) == repr(because("expected to end worse", best=best))

@@ -274,7 +274,17 @@ def reason_check(kind: str, name: str) -> Check:
     """The check of a field of a reason: for our own kinds by its name; others may hold any plain data."""
     if kind not in _own_kinds():
         return plain_data
-    return _read_runs if name == "runs" else checks_of(ReasonFields).get(name, plain_data)
+    return _keep_whole(_read_runs if name == "runs" else checks_of(ReasonFields).get(name, plain_data))
+
+
+def _keep_whole(check: Check) -> Check:
+    """The check, without turning whole numbers into others: `best` may be a value or a fork."""
+
+    def check_and_keep(value: Any) -> Any:
+        checked = check(value)
+        return value if type(value) is int else checked
+
+    return check_and_keep
 
 
 @cache
