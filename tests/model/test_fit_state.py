@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paceline import InputError, Objective, TraceModel
+from paceline import InputError, Objective, Schedule, Trace, TraceModel
 from tests.model.example_runs import NEW_SCHEDULE, decay, drawn_runs, family_runs, task_runs
 
 
@@ -58,3 +58,28 @@ def test_an_update_with_another_objective_is_refused() -> None:
     model = TraceModel.fit([decay(1e-3), decay(1e-2)], intervals=5)
     with pytest.raises(InputError, match="update takes traces with the objective"):
         model.update([decay(1e-2, objective=Objective("max"))])
+
+
+def settling_run(lr: float, seed: int) -> Trace:
+    """A run that drops at once in each of its two intervals, and then stays where it is."""
+    steps, rng = np.arange(0, 201, 10), np.random.default_rng(seed)
+    levels = np.where(steps == 0, 1.0, np.where(steps <= 100, 0.5 + lr, 0.2 + lr))
+    values = levels * np.exp(0.02 * rng.standard_normal(len(steps)))
+    objective = Objective(transform="log")
+    return Trace(steps, values, Schedule([lr, lr], [0, 100, 200]), objective=objective, name=f"{lr} {seed}")
+
+
+def test_a_fit_to_the_ends_of_intervals_forecasts_ends_of_runs_that_settle() -> None:
+    runs = [settling_run(lr, seed) for seed, lr in enumerate(np.geomspace(0.01, 0.1, 8))]
+    new = settling_run(0.05, 99)
+    errors = dict[float, float]()
+    for share in (0.3, 1.0):
+        model = TraceModel.fit(runs, intervals=[0, 100, 200], link="signed", lr=(1e-3, 1.0), end_share=share)
+        median = model.forecast(new.schedule, [200], draws=400).median[0]
+        errors[share] = abs(float(np.log(median / new.last_value)))
+    assert errors[0.3] < 0.5 * errors[1.0]
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"end_share must lie in \(0, 1\], got 0"):
+        TraceModel.fit([decay(1e-3), decay(1e-2)], intervals=5, end_share=0)

@@ -64,3 +64,10 @@ def test_an_alpha_that_grows_approaches_one_and_is_kept_in_a_journal_only_then()
     assert [growing.alpha_after(runs, 2) for runs in (0, 2, 4, 20)] == pytest.approx([0.8, 0.8, 0.9, 0.98])
     assert "alpha_grows" not in constant.to_json()
     assert FamilySettings.from_json(json.loads(json.dumps(growing.to_json()))).alpha_grows
+
+
+def test_a_study_without_an_end_share_was_fitted_to_every_observation() -> None:
+    every = FamilySettings(end_share=1).to_json()
+    assert "end_share" not in every
+    assert FamilySettings.from_json(every).end_share == 1
+    assert FamilySettings.from_json(FamilySettings(end_share=0.4).to_json()).end_share == 0.4

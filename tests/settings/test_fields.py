@@ -16,6 +16,7 @@ from paceline.settings.fields import setting, settings_text
 class Example:
     count: int = setting(2, "How many.", at_least=1)
     share: float = setting(0.5, "How much.", inside=(0, 1))
+    part: float = setting(1.0, "Which part.", is_share=True)
     kind: str = setting("plain", "Which kind.", choices=("plain", "fancy"))
     limit: int | None = setting(None, "How many at most.", at_least=1, default_text="as many as there are")
 
@@ -45,6 +46,8 @@ def test_whole_numbers_of_numpy_become_plain_ones() -> None:
         ({"limit": 0}, "limit must be at least 1, got 0"),
         ({"share": 1.0}, r"share must lie in \(0, 1\), got 1.0"),
         ({"share": "much"}, r"share must lie in \(0, 1\), got 'much'"),
+        ({"part": 0}, r"part must be a share in \(0, 1\], got 0"),
+        ({"part": 1.5}, r"part must be a share in \(0, 1\], got 1.5"),
         ({"kind": "odd"}, 'kind must be "plain" or "fancy", got \'odd\''),
     ],
 )
@@ -70,7 +73,7 @@ def test_a_name_that_does_not_exist(name: str, nearest: str) -> None:
 
 def test_a_function_shows_the_settings_as_keywords_with_their_defaults() -> None:
     shown = inspect.signature(example).parameters
-    assert list(shown) == ["a", "steps", "settings", "count", "share", "kind", "limit"]
+    assert list(shown) == ["a", "steps", "settings", "count", "share", "part", "kind", "limit"]
     assert shown["count"].default == 2
     text = inspect.getdoc(example) or ""
     assert text.startswith("Do something.")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from paceline import InputError, Objective, Schedule, Trace
 from paceline.shapes import Linear, Shape
 from paceline.traces import Clock, Segment, Segmenter
+from paceline.traces.segments import Moments
 
 LOSS = Objective()
 
@@ -184,3 +185,23 @@ def test_spikes_of_a_log_loss_are_ratios_too() -> None:
     assert segmenter(objective=Objective(transform="log")).split(trace)[0].failed
     calm = Trace(np.array([0, 20, 40]), np.array([1.0, 1.4, 0.9]), Schedule.constant(0.1, 120))
     assert not segmenter(objective=Objective(transform="log")).split(calm)[0].failed
+
+
+def whole_interval() -> Segment:
+    steps = np.arange(0, 101, 10)
+    run = Trace(steps, np.exp(-steps / 20), Schedule.constant(0.1, 100))
+    return Segmenter.for_traces([run], 1).split(run)[0]
+
+
+def test_the_ending_of_an_interval_keeps_its_last_share_and_its_start() -> None:
+    whole = whole_interval()
+    end = whole.ending(0.3)
+    assert end.elapsed.tolist() == [70, 80, 90, 100]
+    assert end.moments == Moments().append(whole.elapsed[-4:], whole.residuals[-4:])
+    assert (end.start, end.stop, end.start_values) == (whole.start, whole.stop, whole.start_values)
+    assert end.end_value == whole.end_value
+
+
+@pytest.mark.parametrize(("share", "kept"), [(1.0, 10), (0.5, 6), (0.01, 3)])
+def test_an_ending_has_enough_observations_to_tell_their_noise(share: float, kept: int) -> None:
+    assert whole_interval().ending(share).moments.n == kept

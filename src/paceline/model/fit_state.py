@@ -186,6 +186,8 @@ class FitState:
     ) -> tuple[list[Tensor], list[Tensor], float]:
         """Values and rates of a run's last intervals, newest first, and S."""
         past = self.encoder.past(start)
+        if past.last is not None:
+            past = replace(past, last=past.last.ending(self.settings.end_share))
         if self.settings.anchor_noise:
             level = current_level(self.encoder, self.link, self.posterior, past, self.noise_variance(task), normals)
         else:  # the last value is exact, as in the paper

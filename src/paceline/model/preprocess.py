@@ -39,7 +39,8 @@ def usable_segments(segments: Sequence[Segment], link: Link) -> list[Segment]:
 def trace_likelihood(
     segments: Sequence[Segment], link: Link, encoder: TraceEncoder, settings: FitSettings
 ) -> TraceLikelihood:
-    """The likelihood of these intervals; tasks that share nothing have noises of their own."""
+    """The likelihood of these intervals, or of their ends; tasks that share nothing have noises of their own."""
+    segments = [segment.ending(settings.end_share) for segment in segments]
     if settings.task_dims > 0 or not encoder.tasks:
         return TraceLikelihood.of(segments, link, encoder.scaling, anchor_noise=settings.anchor_noise)
     group = [encoder.tasks.index(s.task) for s in segments]

@@ -16,8 +16,13 @@ class FitSettings:
     anchor_noise: bool
     random_effect: bool
     summed_rate: bool = False
+    end_share: float = 1.0
 
     def __post_init__(self) -> None:
+        if not 0 < self.end_share <= 1:
+            raise InputError(
+                f"end_share must lie in (0, 1], got {self.end_share!r}: 0.3 takes the last 30 % of each interval, 1 all"
+            )
         if self.inducing < 1:
             raise InputError(f"inducing must be at least 1, got {self.inducing}: leave it out for the default")
         if not isinstance(self.task_dims, int) or self.task_dims < 0:  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -74,6 +74,7 @@ class TraceModel:
         anchor_noise: bool = True,
         random_effect: bool = True,
         summed_rate: bool = False,
+        end_share: float = 1.0,
         callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel": ...
 
@@ -97,6 +98,7 @@ class TraceModel:
         anchor_noise: bool = True,
         random_effect: bool = True,
         summed_rate: bool = False,
+        end_share: float = 1.0,
         callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
@@ -119,6 +121,8 @@ class TraceModel:
                 exact, and a forecast begins at the last value of the run, as in the paper.
             random_effect: whether intervals may differ beyond their inputs.
             summed_rate: whether the next increment also depends on the summed rate so far.
+            end_share: the share of each interval, at its end, whose observations are fitted. In long intervals a run
+                that drops and settles is no line; with a small share the fit is to where intervals end.
             callback: called with the bound after each evaluation of the hyperparameters.
         """
         if mean == "law":
@@ -133,7 +137,7 @@ class TraceModel:
         segmenter = Segmenter.for_traces(traces, intervals, clock, order)
         segments = tuple(s for trace in traces for s in segmenter.split(trace))
         names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
-        settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate)
+        settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate, end_share)
         return cls._of(FitState.fit(segmenter, link_of(link), segments, names, settings, callback))
 
     @classmethod

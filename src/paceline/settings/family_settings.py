@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from paceline.traces import Transform, Weights
 
 
+EVERY_OBSERVATION = 1.0  # the end share of studies from before there was one
+
+
 @document_fields
 @dataclass(frozen=True, slots=True)
 class FamilySettings:
     """How the schedules of a family of tasks are tuned.
 
-    The defaults of `alpha`, `answer_alpha`, `order`, `summed_rate` and `link` come from docs/research.md,
+    The defaults of `alpha`, `answer_alpha`, `order`, `summed_rate`, `end_share` and `link` come from docs/research.md,
     "A family of tasks".
     """
 
@@ -75,6 +78,13 @@ class FamilySettings:
     link: "str | Link" = setting("signed", "Link of the trace model, as in `TraceModel.fit`.", option=str)
     order: int = setting(2, "How many intervals back the trace model looks.", choices=(1, 2, 3), option=int)
     summed_rate: bool = setting(True, "Whether the trace model also sees the sum of the rates so far.", option=bool)
+    end_share: float = setting(
+        0.3,
+        "Share of each interval, at its end, whose observations the trace model is fitted to. Runs drop and settle "
+        "within long intervals, so a line through all of them misses where they end. 1 takes all.",
+        is_share=True,
+        option=float,
+    )
     transform: "Transform" = setting(
         "log",
         "Scale of the trace model. log is for losses: it becomes identity with mode max, or if one is not positive.",
@@ -110,8 +120,9 @@ class FamilySettings:
         return 1 - (1 - self.alpha) / max(1.0, runs / tasks) if self.alpha_grows else self.alpha
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, without the settings that 0.1.0 did not have if they are off."""
-        fields = {name: value for name, value in asdict(self).items() if name != "alpha_grows" or value}
+        """Plain data, without the settings that 0.1.0 did not have if they are what it did."""
+        former = {"alpha_grows": False, "end_share": EVERY_OBSERVATION}
+        fields = {name: value for name, value in asdict(self).items() if name not in former or value != former[name]}
         return {
             **fields,
             "base": self.base_shape.to_json(),
@@ -125,6 +136,7 @@ class FamilySettings:
         from paceline.shapes import shape_from_json
 
         parts: dict[str, Any] = {
+            "end_share": data.get("end_share", EVERY_OBSERVATION),
             "base": shape_from_json(data["base"]),
             "search": SearchBudget(**data["search"]),
             "infill_search": InfillBudget(**data["infill_search"]),

@@ -19,6 +19,7 @@ def setting(
     *,
     at_least: int | None = None,
     inside: "tuple[float, float] | None" = None,
+    is_share: bool = False,
     choices: tuple[Any, ...] = (),
     option: type | None = None,
     default_text: str = "",
@@ -30,6 +31,7 @@ def setting(
         text: what it is, in a sentence or two: shown by `help()` and by the command.
         at_least: the smallest whole number that is allowed.
         inside: an open interval that the number must lie in.
+        is_share: whether it is a share: above 0, at most 1.
         choices: the values that are allowed.
         option: type of the command's option; without it the command has no such option.
         default_text: what a default of None stands for.
@@ -38,6 +40,7 @@ def setting(
         "help": text,
         "at_least": at_least,
         "inside": inside,
+        "is_share": is_share,
         "choices": choices,
         "option": option,
         "default_text": default_text,
@@ -55,6 +58,8 @@ def check_fields(settings: Any) -> None:
             object.__setattr__(settings, each.name, _whole_number(each.name, value, rules["at_least"]))
         if rules["inside"] is not None:
             _check_inside(each.name, value, *rules["inside"])
+        if rules["is_share"] and not (isinstance(value, int | float) and 0 < value <= 1):
+            raise InputError(f"{each.name} must be a share in (0, 1], got {value!r}")
         if rules["choices"] and value not in rules["choices"]:
             allowed = " or ".join(f'"{c}"' if isinstance(c, str) else str(c) for c in rules["choices"])
             raise InputError(f"{each.name} must be {allowed}, got {value!r}")

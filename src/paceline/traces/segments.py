@@ -24,6 +24,7 @@ from paceline.traces.trace import Trace, is_sound
 
 Intervals = int | Sequence[int] | Int[np.ndarray, "points"] | None
 DEFAULT_INTERVALS = 20  # of a run whose own schedule does not change
+FEWEST_AT_END = 3  # observations that the end of an interval holds, if it has so many: noise is read from them
 SPIKE = 1.5  # an interval failed if its loss exceeds this multiple of the value it began with,
 SPIKE_DEVIATIONS = 3.0  # by more than so many deviations of the noise
 
@@ -90,6 +91,15 @@ class Segment:
     def end_value(self) -> float:
         """The last value observed in the interval."""
         return self.start_values[0] + (float(self.residuals[-1]) if len(self.residuals) else 0.0)
+
+    def ending(self, share: float) -> "Segment":
+        """The interval without the observations before its last `share`; it still begins where it began."""
+        if share >= 1 or not len(self.elapsed):
+            return self
+        early = int((self.elapsed < (1 - share) * self.elapsed[-1]).sum())
+        first = max(0, min(early, len(self.elapsed) - FEWEST_AT_END))
+        elapsed, residuals = self.elapsed[first:], self.residuals[first:]
+        return replace(self, elapsed=elapsed, residuals=residuals, moments=Moments().append(elapsed, residuals))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

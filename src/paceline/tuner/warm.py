@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.runner import Factories, Runner
-from paceline.settings import FamilySettings, NewTaskSettings, show_settings, with_changes
+from paceline.settings import EVERY_OBSERVATION, FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
 from paceline.strategy import Family, Goal, Keep, NewTask
 from paceline.study import Event, Study, load_known_runs, read_settings
@@ -92,6 +92,7 @@ def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
         tasks=tuple(family["tasks"]),
     )
     shared = {name: family[name] for name in ("intervals", "dims", "link", "order", "summed_rate")}
+    shared["end_share"] = family.get("end_share", EVERY_OBSERVATION)
     runs = load_known_runs(folder, settings["known"]["digest"])
     return Family(goal, FamilySettings(base=shape_from_json(family["base"]), **shared)), runs
 

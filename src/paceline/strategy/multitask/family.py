@@ -106,6 +106,7 @@ class Family:
             link=settings.link,
             order=settings.order,
             summed_rate=settings.summed_rate,
+            end_share=settings.end_share,
             tasks=settings.dims,
             lr=self.space.lr_range,
         )

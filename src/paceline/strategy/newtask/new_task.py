@@ -24,6 +24,7 @@ from paceline.strategy.rollback import with_rollback
 from paceline.study import Interval, Reason, because
 from paceline.traces import Objective, Schedule, Trace
 
+FAMILY_FIELDS = ("intervals", "base", "dims", "link", "order", "summed_rate", "end_share")  # what its model needs
 MIN_RATE_GAP = 0.05  # between the rates of forks, in [0, 1] of the bounds
 
 
@@ -96,7 +97,7 @@ class NewTask(Strategy):
             "task": self.task,
             "family": {
                 "tasks": list(self.family.all_tasks),
-                **{name: family[name] for name in ("intervals", "base", "dims", "link", "order", "summed_rate")},
+                **{name: family[name] for name in FAMILY_FIELDS if name in family},
                 "objective": asdict(self.model.encoder.segmenter.objective),
             },
             **asdict(self.settings),
