@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from paceline import InputError, Schedule, Trace, TraceModel
-from paceline.model.links import LINKS
 from paceline.problems import SyntheticFamily
 from tests.model.example_runs import STEPS, decay
 from tests.model.forecast_check import check_forecast
+
+SOME_LINKS = ("linear", "exponential", "power", "hyperbolic", "signed", "relaxing", "ilog2", "pow4")
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
@@ -22,7 +23,7 @@ def test_units_do_not_matter(link: str, scale: float) -> None:
     np.testing.assert_allclose(scaled.mean / scale, plain.mean, rtol=1e-3)
 
 
-@pytest.mark.parametrize("link", list(LINKS))
+@pytest.mark.parametrize("link", SOME_LINKS)
 def test_one_trace_two_equal_ones_and_constant_values_make_sensible_models(link: str) -> None:
     one = decay(1e-2, noise=0.01)
     schedule = Schedule.constant(2e-2, 200)
@@ -35,7 +36,7 @@ def test_one_trace_two_equal_ones_and_constant_values_make_sensible_models(link:
         assert np.abs(mean - value).max() <= 0.5 * max(abs(value), 1.0)
 
 
-@pytest.mark.parametrize("link", list(LINKS))
+@pytest.mark.parametrize("link", SOME_LINKS)
 def test_a_run_that_gets_worse_and_one_that_jumps(link: str) -> None:
     worse = Trace(STEPS, np.linspace(1, 1.4, len(STEPS)), Schedule.constant(1e-2, 200))
     check_forecast(TraceModel.fit([worse], link=link, intervals=5), worse.schedule, worse.head(10))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from paceline import Schedule, TraceModel
-from paceline.model.links import link_of
+from paceline.model import link_of
 from paceline.model.normals import Normals
 from paceline.model.paths import RunState, draw_path, latent_input
 from tests.model.dense import posterior_at

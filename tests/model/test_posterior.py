@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from paceline.model import link_of
 from paceline.model.likelihood import TraceLikelihood
-from paceline.model.links import link_of
 from paceline.model.posterior import Posterior, farthest_points
 from paceline.model.sites import Projection, RowPosterior, Sites, solve_sites
 from tests import reference

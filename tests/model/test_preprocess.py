@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from paceline import InputError, Objective, Trace
+from paceline.model import link_of
 from paceline.model.encoder import TraceEncoder
-from paceline.model.links import link_of
 from paceline.model.preprocess import check_traces, trace_likelihood, usable_segments
 from paceline.model.settings import FitSettings
 from paceline.traces import Scaling, Segmenter

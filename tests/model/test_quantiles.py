@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from paceline.model.links import LINKS, link_of
+from paceline.model import LINKS, link_of
 from paceline.model.quantiles import increment_quantile
 
 

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.model import link_of
 from paceline.model.likelihood import TraceLikelihood
-from paceline.model.links import link_of
 from paceline.model.sites import Projection, RowPosterior, Sites, solve_sites
 from tests import reference
 from tests.model.example_intervals import UNIT, dense_prior, hyperparameters, interval
@@ -34,7 +34,7 @@ def test_the_row_posterior_agrees_with_dense_matrices(p: int, m: int, seed: int)
     assert float(rows.kl) == pytest.approx(kl, rel=1e-6, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", ["linear", "exponential", "signed"])
+@pytest.mark.parametrize("name", ["linear", "exponential", "signed", "pow4"])
 def test_the_bound_is_the_same_on_all_observations_by_brute_force(name: str, rng: np.random.Generator) -> None:
     link, n = link_of(name), 6
     z = rng.uniform(size=(n, 2))
@@ -64,7 +64,7 @@ def test_the_bound_is_the_same_on_all_observations_by_brute_force(name: str, rng
     assert bound == pytest.approx(slow - kl, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["linear", "exponential", "power"])
+@pytest.mark.parametrize("name", ["linear", "exponential", "power", "hill3"])
 def test_solved_sites_are_a_maximum(name: str, rng: np.random.Generator) -> None:
     link, n = link_of(name), 6
     z = torch.from_numpy(rng.uniform(size=(n, 2)))

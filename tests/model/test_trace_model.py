@@ -8,15 +8,14 @@ import pytest
 import torch
 
 from paceline import InputError, Objective, Schedule, Trace, TraceModel
-from paceline.model import Normals
-from paceline.model.links import LINKS, Link
+from paceline.model import Link, Normals
 from paceline.shapes import Linear
 from tests.model.example_runs import NEW_SCHEDULE, STEPS, decay, drawn_runs, task_runs
 from tests.model.forecast_check import check_forecast
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("link", list(LINKS))
+@pytest.mark.parametrize("link", ["linear", "exponential", "power", "hyperbolic", "signed", "relaxing"])
 def test_forecasts_a_held_out_run_better_than_its_start(link: str, order: int) -> None:
     *runs, held_out = drawn_runs(link, 7)
     model = TraceModel.fit(runs, link=link, order=order)
@@ -26,6 +25,19 @@ def test_forecasts_a_held_out_run_better_than_its_start(link: str, order: int) -
     middle = held_out.head(len(held_out.steps) // 2)
     later = model.forecast(held_out.schedule, held_out.steps[len(middle.steps) :], start=middle)
     assert np.abs(later.mean - held_out.values[len(middle.steps) :]).mean() < error + 0.1
+
+
+@pytest.mark.parametrize("link", ["ilog2", "pow4", "weibull"])
+def test_links_with_one_three_and_four_latents_forecast_from_the_start_and_from_a_change_point(link: str) -> None:
+    *runs, held_out = drawn_runs(link, 5, intervals=3)
+    model = TraceModel.fit(runs, link=link)
+    forecast = model.forecast(held_out.schedule, held_out.steps[1:], draws=200)
+    assert np.abs(forecast.mean - held_out.values[1:]).mean() < 0.3 * np.ptp(held_out.values)
+    start, ahead = held_out.head(21), held_out.values[21:41]
+    assert start.last_step == 40
+    later = model.forecast(held_out.schedule, held_out.steps[21:41], start=start, draws=200)
+    assert np.abs(later.mean - ahead).mean() < 0.3 * np.ptp(ahead)
+    assert model.update([held_out]).bound > model.bound
 
 
 def test_mode_and_transform_do_not_change_forecasts_in_the_users_units() -> None:

@@ -221,7 +221,7 @@ def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=400, cost=float("inf")), "finite number of runs, got inf"),
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=19, cost=1), "at least 20, got 19"),
         (lambda: Dynamic.horizon(initial_rates=(0.1,)), "8 rates, one per fork, got 1"),
-        (lambda: Dynamic.greedy(link="cubic"), "unknown link 'cubic': use one of linear"),
+        (lambda: Dynamic.greedy(link="cubic"), "no link is registered as 'cubic': use one of linear"),
         (lambda: Dynamic.greedy(order=4), "order 1, 2 or 3"),
         (lambda: Dynamic.greedy(intervals=0), "intervals must be at least 1, got 0"),
         (lambda: Tuner(lr=(1e-4, 1e-1), steps=100, seed=-1), "seed must not be negative, got -1"),

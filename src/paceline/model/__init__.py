@@ -10,7 +10,8 @@ from paceline.model.forecast import Forecast
 from paceline.model.forecaster import Forecaster
 from paceline.model.law import LawModel, PlannedSchedule, highest_stable_rate, shortest_warmup, stable_range
 from paceline.model.linalg import few_threads, lower_solve, normal_quantile, tensor
-from paceline.model.links import LINKS, Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed, link_of
+from paceline.model.link_names import LINKS, link_of, register_link, registered_name
+from paceline.model.links import Exponential, Hyperbolic, Linear, Link, Power, Relaxing, Signed
 from paceline.model.location_prior import location_prior_of
 from paceline.model.normals import Normals
 from paceline.model.paths import Draw, RunState
@@ -50,6 +51,8 @@ __all__ = [
     "lower_solve",
     "normal_quantile",
     "principal_axes",
+    "register_link",
+    "registered_name",
     "shortest_warmup",
     "stable_range",
     "tensor",

@@ -1,7 +1,7 @@
 """The current level of a run: the trace behind its last, noisy observation.
 
-y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of its last interval. g is the curve at the expected f_2, and
-the amplitude a has the mean and variance that the model expects. This is a linear regression for the level L.
+y_j = L - a (g_n - g_j) + e_j for the n + 1 observations of its last interval. g is the curve at the expected f_2, ..,
+f_p, and the amplitude a has the mean and variance that the model expects. This is a linear regression for the level L.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def current_level(
     variance = variance + posterior.hyper.nugget[:, None]
     elapsed = tensor(np.append(0.0, last.elapsed) / encoder.scaling.interval)
     y = tensor(encoder.scaling.to_scaled(last.start_values[0] + np.append(0.0, last.residuals)))
-    g = link.curve(mean[link.latents - 1], elapsed)
+    g = link.curve_of(mean, elapsed)
     amplitude = expectation(link.amplitude, mean[0, 0], variance[0, 0])
     square = expectation(lambda f: link.amplitude(f).square(), mean[0, 0], variance[0, 0])
     spread, d = (square - amplitude.square()).clamp_min(1e-12), g[-1] - g

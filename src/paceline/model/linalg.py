@@ -76,6 +76,11 @@ def log_normal_cdf(x: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
     return torch.special.log_ndtr(x)  # pyright: ignore
 
 
+def normal_quantiles(levels: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+    """Phi^-1(levels)."""
+    return torch.special.ndtri(levels)  # pyright: ignore
+
+
 def normal_quantile(level: float) -> float:
     """Phi^-1(level)."""
     return float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))  # pyright: ignore

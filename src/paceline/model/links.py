@@ -1,9 +1,10 @@
 """Links: how far a trace moves in a given time, given the latent values of its interval.
 
-eta(f, t) = amplitude(f_1) * curve(f_2, t)   (paper, section 2.1)
+eta(f, t) = amplitude(f_1) * curve(f_2, .., f_p, t)   (paper, section 2.1)
 
 A new learning curve is one class with one method, `curve`. The likelihood uses a link only through its amplitude and
-its curve, so fits, quantiles and draws work for every link.
+its curve, so fits, quantiles and draws work for every link. Those of Domhan et al. are in `learning_curves`, and
+`link_names` finds a link by its name.
 """
 
 from abc import ABC, abstractmethod
@@ -13,8 +14,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
-
-from paceline.errors import InputError
 
 
 def inverse_softplus(y: Tensor) -> Tensor:
@@ -27,7 +26,7 @@ class Link(ABC):
 
     A subclass defines `name` and `curve`. It may also set these class variables:
 
-    - `latents`: 1 if the curve has no latent value of its own, else 2.
+    - `latents`: p, from 1 (the curve has no latent value of its own) to 4; 2 by default.
     - `signed`: True if the increment may be negative; its amplitude is then f_1 itself.
     - `linear_in_time`: True if curve(f, t) = t. Sums over an interval then need no table.
     """
@@ -42,9 +41,13 @@ class Link(ABC):
         """Increment at unit amplitude: 0 at elapsed = 0, and increasing.
 
         Args:
-            f: the second latent value, if there are two.
+            f: the second latent value, if there are two; f_2, .., f_p along the first dimension, if there are more.
             elapsed: time since the start of the interval, in mean intervals.
         """
+
+    def curve_of(self, f: Float[Tensor, "p *batch"], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The curve, given all latent values."""
+        return self.curve(f[1:] if self.latents > 2 else f[-1], elapsed)
 
     def amplitude(self, f: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """phi(f_1) = log(1 + e^f_1), so that the trace is monotone; f_1 itself if the link is signed."""
@@ -58,7 +61,7 @@ class Link(ABC):
 
     def __call__(self, f: Float[Tensor, "p *batch"], elapsed: Float[Tensor, "..."]) -> Float[Tensor, "*out"]:
         """eta(f, elapsed)."""
-        return self.amplitude(f[0]) * self.curve(f[self.latents - 1], elapsed)
+        return self.amplitude(f[0]) * self.curve_of(f, elapsed)
 
 
 class Linear(Link):
@@ -112,15 +115,3 @@ class Relaxing(Exponential):
 
     name: ClassVar[str] = "relaxing"
     signed: ClassVar[bool] = True
-
-
-LINKS: dict[str, type[Link]] = {link.name: link for link in (Linear, Exponential, Power, Hyperbolic, Signed, Relaxing)}
-
-
-def link_of(link: "str | Link") -> Link:
-    """The link itself, or the link with this name: `link_of("exponential")`."""
-    if isinstance(link, Link):
-        return link
-    if link not in LINKS:
-        raise InputError(f"unknown link {link!r}: use one of {', '.join(LINKS)}, or an instance of Link")
-    return LINKS[link]()

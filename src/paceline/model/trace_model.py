@@ -22,7 +22,8 @@ from paceline.model.fit_state import FitState
 from paceline.model.forecast import Forecast, check_draws, check_steps
 from paceline.model.kernels import Hyperparameters
 from paceline.model.linalg import few_threads, tensor, zeros
-from paceline.model.links import Link, link_of
+from paceline.model.link_names import link_of
+from paceline.model.links import Link
 from paceline.model.normals import Normals
 from paceline.model.paths import Draw, RunState, draw_path, latent_input
 from paceline.model.posterior import Posterior, solve_posterior
@@ -111,8 +112,9 @@ class TraceModel:
             intervals: how many equal intervals, or the change points. By default each run is split at the change points
                 of its own schedule, or into twenty equal intervals if it has none.
             clock: "step", or "log" for a logarithmic clock that starts at 1 % of the run.
-            link: "linear", "exponential", "power", "hyperbolic", or a `Link`; "signed" or "relaxing" for traces that
-                may get worse when the rate increases.
+            link: "linear", "exponential", one of the learning curves of Domhan et al. ("pow4", "weibull", ...; all are
+                in `paceline.model.LINKS`), or a `Link`; "signed" or "relaxing" for traces that may get worse when the
+                rate increases.
             order: q, how many past intervals the next increment depends on: 1, 2 or 3.
             inducing: most inducing points. With fewer intervals, all of them are inducing points.
             tasks: dimensions of the task embedding. None treats all traces as one task; with 0 tasks share nothing.

@@ -55,7 +55,7 @@ class SyntheticFamily:
         frequencies = rng.standard_t(5, size=(eta.latents, features, 2)) / lengthscale
         phases = rng.uniform(0, 2 * np.pi, size=(eta.latents, features))
         weights = scale * np.sqrt(2 / features) * rng.standard_normal((eta.latents, features))
-        means = (0.1, 1.0)[: eta.latents] if eta.signed else {1: (-2.2,), 2: (-1.6, 1.0)}[eta.latents]
+        means = _means(eta)
         if eta.signed:
             weights[0] *= 0.1
         return cls(
@@ -96,3 +96,12 @@ class SyntheticFamily:
         values = np.array(levels) + self.noise * rng.standard_normal(len(levels))
         steps = np.arange(len(levels)) * every
         return Trace(steps, values, schedule, name=name, objective=Objective(mode="max"))
+
+
+def _means(link: Link) -> tuple[float, ...]:
+    """Means of the latent functions."""
+    if link.latents <= 2:
+        return ((0.1, 1.0) if link.signed else (-2.2,) if link.latents == 1 else (-1.6, 1.0))[: link.latents]
+    curve = (1.0, 0.5, 0.0)[: link.latents - 1]
+    increment = link.curve(torch.tensor(curve, dtype=torch.float64), torch.ones((), dtype=torch.float64))
+    return (float(link.inverse_amplitude(0.2 / increment)), *curve)

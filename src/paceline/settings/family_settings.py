@@ -75,7 +75,11 @@ class FamilySettings:
         default_text="raw, or averaged if there is a base",
     )
     dims: int = setting(2, "Dimensions of the task embedding.", at_least=0, option=int)
-    link: "str | Link" = setting("signed", "Link of the trace model, as in `TraceModel.fit`.", option=str)
+    link: "str | Link" = setting(
+        "signed",
+        "Link of the trace model, as in `TraceModel.fit`; your own after `paceline.model.register_link(YourLink)`.",
+        option=str,
+    )
     order: int = setting(2, "How many intervals back the trace model looks.", choices=(1, 2, 3), option=int)
     summed_rate: bool = setting(True, "Whether the trace model also sees the sum of the rates so far.", option=bool)
     end_share: float = setting(
@@ -121,13 +125,15 @@ class FamilySettings:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the settings that 0.1.0 did not have if they are what it did."""
+        from paceline.model import registered_name
+
         former = {"alpha_grows": False, "end_share": EVERY_OBSERVATION}
         fields = {name: value for name, value in asdict(self).items() if name not in former or value != former[name]}
         return {
             **fields,
             "base": self.base_shape.to_json(),
             "weights": self.judged_weights,
-            "link": self.link if isinstance(self.link, str) else type(self.link).__name__.lower(),
+            "link": self.link if isinstance(self.link, str) else registered_name(self.link),
         }
 
     @classmethod

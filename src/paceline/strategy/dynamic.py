@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import InputError
+from paceline.model import Link
 from paceline.shapes import HOLD_THEN_DECAY, Constant, Shape
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.final_forecast import FinalForecast
@@ -106,7 +107,7 @@ class Dynamic(Strategy):
         intervals: int = 20,
         keep_each: bool = False,
         alphas: Sequence[float] = (),
-        link: str = "linear",
+        link: "str | Link" = "linear",
         order: int = 1,
         initial_rates: Sequence[float] = (),
     ) -> "Dynamic":
@@ -119,7 +120,7 @@ class Dynamic(Strategy):
             alphas: orders of the quantiles, for one fork after the other. By default 1/2Q, 3/2Q, ..., 1 - 1/2Q for Q
                 forks. For one fork that would be 0.5, which is neutral; the default is 0.75, which explores, as the
                 paper suggests.
-            link: the link of the trace model.
+            link: the link of the trace model; your own after `paceline.model.register_link(YourLink)`.
             order: how many intervals the next one depends on.
             initial_rates: the rates of the first forks; by default a grid from bound to bound.
         """
@@ -148,7 +149,7 @@ class Dynamic(Strategy):
         min_separation: float = GREEDY_SEPARATION,
         in_sequence: bool = True,
         alphas: Sequence[float] = (),
-        link: str = "linear",
+        link: "str | Link" = "linear",
         order: int = 1,
         random_effect: bool = True,
         anchor_noise: bool = True,
@@ -164,7 +165,7 @@ class Dynamic(Strategy):
             min_separation: smallest gap between the rates of one decision, in decades; 0 for none.
             in_sequence: whether each rate is chosen as if those before it had gone as expected.
             alphas: orders of the quantiles, for one fork after the other, again from the first if there are fewer.
-            link: the link of the trace model.
+            link: the link of the trace model; your own after `paceline.model.register_link(YourLink)`.
             order: how many intervals the next one depends on.
             random_effect: whether intervals may differ beyond their inputs.
             anchor_noise: whether the first value of an interval is noisy too.

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from paceline.errors import FitError, InputError
-from paceline.model import FailureModel, TraceModel, link_of
+from paceline.model import FailureModel, Link, TraceModel, registered_name
 from paceline.strategy.base import Fork, Goal, History
 from paceline.strategy.guards import FailureGuard, Guard, GuardContext, allowed_candidates, failure_probability
 from paceline.strategy.horizon_settings import HORIZON
@@ -150,7 +150,7 @@ class ModelQuantile(RateChooser):
     """The candidate whose forecast for the next decision has the best alpha-quantile (paper, eq. ucbargmaxpart).
 
     Args:
-        link: the link of the trace model.
+        link: the link of the trace model: a name, or an instance of a registered class, of which the name is kept.
         order: how many intervals the next one depends on.
         clock: how time is measured inside an interval.
         inducing: the most inducing points.
@@ -160,7 +160,7 @@ class ModelQuantile(RateChooser):
     """
 
     name: ClassVar[str] = "model quantile"
-    link: str = "linear"
+    link: "str | Link" = "linear"
     order: int = 1
     clock: ClockName = "step"
     inducing: int = 100
@@ -169,7 +169,7 @@ class ModelQuantile(RateChooser):
     in_sequence: bool = False
 
     def __post_init__(self) -> None:  # `fit` would take a refusal of these for a lack of data
-        link_of(self.link)
+        object.__setattr__(self, "link", registered_name(self.link))
         if self.order not in (1, 2, 3) or self.inducing < 1:
             raise InputError(f"expected order 1, 2 or 3 and inducing above 0, got {self.order} and {self.inducing}")
 

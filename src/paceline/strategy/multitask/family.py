@@ -64,6 +64,7 @@ class Family:
     def __post_init__(self) -> None:
         if len(set(self.all_tasks)) != len(self.all_tasks) or not self.tasks:
             raise InputError(f"tasks must be at least one different name, got {list(self.all_tasks)}: rename them")
+        link_of(self.settings.link)  # a missing one is refused before anything is run
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from paceline.views.figures.controls import MAX_DECISIONS, decision_slider
 from paceline.views.figures.style import COLOUR_SCALE, LIGHT, Figure, graph_objects, set_layout, subplots
 from paceline.views.grids import Grid, RateChoice, Surface, surfaces
 
-_NAMES = ("size of the change in an interval (f1)", "its speed (f2)", "f3")
+_NAMES = ("size of the change in an interval (f1)", "its speed (f2)", "f3", "f4")
 
 
 def surface(view: StudyView) -> Figure | None:
