@@ -170,6 +170,9 @@ def _appending(file: str, content: bytes) -> Edit:
 
 
 def _checkpoints(study: Path) -> Generator[Variation]:
+    if not (study / "checkpoints").is_dir():
+        return
+
     def pickled(path: Path) -> None:
         path.write_bytes(pickle.dumps({"model": Bomb()}))
 
