@@ -20,7 +20,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # pyright: ignore
 from paceline.errors import TrainingError
 
 LAYOUT, OTHERS = "paceline layout", "others"
-TORCH_TYPES = (bytes, complex, set, torch.dtype, torch.device)  # rare, and torch writes them itself
+TORCH_TYPES = (bytes, torch.dtype, torch.device)  # rare, and torch writes them itself
 LARGEST_PINNED = 2**30  # bytes
 
 
@@ -70,6 +70,10 @@ class _Tensors:
             return value.item()
         if isinstance(value, np.ndarray | ArrayLike):
             return self._add_array(np.asarray(value), where)
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        if isinstance(value, set):
+            return {"set": [self.describe(item, where) for item in value]}
         if value is None or type(value) in (bool, int, float, str):
             return value
         if isinstance(value, TORCH_TYPES):
@@ -139,6 +143,10 @@ def _restore(value: Any, flat: dict[str, Any]) -> Any:
     if "array" in value:
         name, shape, content = value["array"]
         return np.frombuffer(_restore(content, flat).numpy(), _dtype(name)).reshape(shape)
+    if "complex" in value:
+        return complex(*value["complex"])
+    if "set" in value:
+        return {_restore(item, flat) for item in value["set"]}
     if "tuple" in value:
         return tuple(_restore(item, flat) for item in value["tuple"])
     restored: dict[Any, Any] = {_restore(key, flat): _restore(item, flat) for key, item in value["dict"]}
