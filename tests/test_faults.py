@@ -123,13 +123,21 @@ def test_one_fork_that_fails_from_the_first_step_costs_only_itself(fault: str, t
     assert len(failed[0].steps) <= 1  # it was not run on
 
 
-@pytest.mark.parametrize(("fault", "said"), [("nan", "step 1 is not finite"), ("memory", "CUDA out of memory")])
-def test_when_all_fail_from_the_first_step_the_study_says_so_and_stays(fault: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match=f"every fork failed.*{said}.*are kept in"):
-        tune(lambda: Faulty(fault, "all"), study=tmp_path, **SETTINGS)
+def test_when_all_fail_from_the_first_step_the_study_says_so_and_stays(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"every fork failed.*step 1 is not finite.*are kept in"):
+        tune(lambda: Faulty("nan", "all"), study=tmp_path, **SETTINGS)
     assert len(Study.open(tmp_path).reports) == 8
     with pytest.raises(TrainingError, match="every fork failed"):
-        tune(lambda: Faulty(fault, "all"), study=tmp_path, **SETTINGS)
+        tune(lambda: Faulty("nan", "all"), study=tmp_path, **SETTINGS)
+
+
+def test_when_no_fork_has_room_the_study_waits_for_more(tmp_path: Path) -> None:
+    with pytest.raises(
+        TrainingError, match=r"in its first interval, at all rates.*CUDA out of memory.*same call again"
+    ):
+        tune(lambda: Faulty("memory", "all"), study=tmp_path, **SETTINGS)
+    assert not Study.open(tmp_path).reports
+    assert tune(lambda: Faulty("none"), study=tmp_path, **SETTINGS).value is not None
 
 
 @pytest.mark.parametrize(
@@ -140,6 +148,7 @@ def test_when_all_fail_from_the_first_step_the_study_says_so_and_stays(fault: st
         (lambda t: 3.0 - 0.001 * t, ""),
     ],
 )
+@pytest.mark.filterwarnings("ignore:no value became clearly better")
 def test_a_value_that_does_not_improve_has_a_result_and_advice(value, advice: str) -> None:
     tuner = make("horizon")
     while (proposals := tuner.ask()) is not None:
@@ -177,9 +186,8 @@ def test_a_damaged_checkpoint_stops_the_study_and_a_restored_one_lets_it_go_on(w
 
 def test_another_model_on_the_same_study_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
     before = len(read_journal(stopped(tmp_path) / "journal.jsonl"))
-    with pytest.raises(
-        TrainingError, match=r"does not fit the training .*: build the training that the study started with"
-    ):
+    refused = r"does not fit the training .*: build the training that the study started with"
+    with pytest.warns(UserWarning, match="began with: parameters was"), pytest.raises(TrainingError, match=refused):
         tune(lambda: digits_training(width=8), study=tmp_path, **SETTINGS)
     assert not failures(tmp_path)
     assert before <= len(read_journal(tmp_path / "journal.jsonl"))

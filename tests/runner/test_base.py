@@ -23,10 +23,10 @@ def local(folder: Path, seed: int = 0) -> Local:
 
 
 def test_observations_become_a_report() -> None:
-    buffer = ObservationBuffer()
+    buffer = ObservationBuffer(INTERVAL)
     assert buffer.add(15, {"raw": 2.0, "averaged": np.float32(1.5)}) is None
     assert buffer.add(20, {"raw": 1.0, "averaged": 1.25}) is None
-    report = buffer.report(INTERVAL)
+    report = buffer.report()
     assert (report.fork, report.start, report.stop, report.failure) == (3, 10, 20, None)
     assert report.steps == (15, 20)
     assert report.values == {"raw": (2.0, 1.0), "averaged": (1.5, 1.25)}
@@ -34,16 +34,16 @@ def test_observations_become_a_report() -> None:
 
 @pytest.mark.parametrize(("value", "kind"), [(math.nan, "not finite"), (math.inf, "not finite"), (1e101, "diverged")])
 def test_a_value_that_cannot_be_learnt_from_is_a_failure(value: float, kind: str) -> None:
-    buffer = ObservationBuffer()
+    buffer = ObservationBuffer(INTERVAL)
     buffer.add(12, 1.0)
     failure = buffer.add(14, value)
     assert failure == Failure(kind, step=14)
-    report = buffer.report(INTERVAL, failure)
+    report = buffer.report(failure)
     assert (report.stop, report.failure) == (14, failure)
 
 
 def test_a_failure_before_the_first_observation_ends_where_the_interval_begins() -> None:
-    assert ObservationBuffer().report(INTERVAL, Failure("raised", "bad")).stop == 10
+    assert ObservationBuffer(INTERVAL).report(Failure("raised", "bad")).stop == 10
 
 
 def test_one_factory_is_that_of_the_first_task() -> None:

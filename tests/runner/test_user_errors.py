@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from paceline.runner.user_errors import failure_of, is_mistake, users_traceback, without_variables
+from paceline.runner.user_errors import (
+    failure_of,
+    is_mistake,
+    is_regardless_of_rate,
+    is_transient,
+    users_traceback,
+    without_variables,
+)
 from paceline.study import Failure
 
 
@@ -128,3 +135,42 @@ def test_a_traceback_begins_at_the_users_first_line() -> None:
     assert failure.error is not None
     assert failure.traceback == users_traceback(failure.error)
     assert Failure.from_json(failure.to_json()).traceback == failure.traceback
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (MemoryError(), True),
+        (torch.cuda.OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("DataLoader worker (pid(s) 71) exited unexpectedly"), True),
+        (RuntimeError("DataLoader worker (pid 71) is killed by signal: Killed. "), True),
+        (ConnectionResetError(), True),
+        (TimeoutError("read timed out"), True),
+        (OSError(errno.EIO, "Input/output error"), True),
+        (OSError(errno.ENOSPC, "No space left on device"), False),
+        (FileNotFoundError(errno.ENOENT, "No such file"), False),
+        (PermissionError(errno.EACCES, "Permission denied"), False),
+        (FloatingPointError("overflow"), False),
+        (RuntimeError("probability tensor contains nan"), False),
+        (torch.linalg.LinAlgError("not positive definite"), False),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("bad batch"), False),
+        (KeyError("label"), False),
+    ],
+)
+def test_only_what_may_pass_by_itself_is_transient(error: Exception, transient: bool) -> None:
+    assert is_transient(failure_of(error)) is transient
+
+
+def test_values_and_lost_workers_are_not_tried_again() -> None:
+    assert not is_transient(None)
+    assert not is_transient(Failure("not finite", step=3))
+    assert not is_transient(Failure("lost", "3 workers died during this interval"))
+
+
+def test_a_failure_may_have_nothing_to_do_with_the_rate() -> None:
+    for error in (MemoryError(), OSError(errno.ENOSPC, "No space left on device"), KeyError("label")):
+        assert is_regardless_of_rate(failure_of(error))
+    for failure in (None, Failure("not finite", step=3), failure_of(FloatingPointError("overflow"))):
+        assert not is_regardless_of_rate(failure)

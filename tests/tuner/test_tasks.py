@@ -63,7 +63,12 @@ def test_decisions_say_why_and_what_is_expected(family: Study) -> None:
 
 def test_a_task_that_always_fails_costs_three_runs_and_the_others_are_answered(tmp_path: Path) -> None:
     tasks = {"fine": TASKS["calm"], "silent": partial(Diverging, 0), "falling": partial(Diverging, 20)}
-    study = tune_quickly(tasks=tasks, budget=8, batch=3, study=tmp_path)
+    with pytest.warns(UserWarning, match="every run of task '.*' failed") as told:
+        study = tune_quickly(tasks=tasks, budget=8, batch=3, study=tmp_path)
+    assert [str(warning.message).partition(" (")[0] for warning in told] == [
+        "every run of task 'silent' failed",
+        "every run of task 'falling' failed",
+    ]
     failed = [report for report in study.reports if report.failure is not None]
     assert set(study.best) == {"fine"}
     assert sum(study.answers[task].failed for task in ("silent", "falling")) == len(failed)

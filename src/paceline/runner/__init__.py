@@ -6,11 +6,18 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from paceline.runner.base import Factories, Runner
+from paceline.runner.base import Factories, Runner, by_task
+from paceline.runner.fingerprint import Fingerprint, fingerprint_of_factory
 from paceline.runner.local import Local, build, load_into
 from paceline.runner.named import RUNNERS, make_runner, with_settings
 from paceline.runner.stopwatch import Stopwatch
-from paceline.runner.user_errors import is_mistake, users_traceback, without_variables
+from paceline.runner.user_errors import (
+    is_mistake,
+    is_regardless_of_rate,
+    is_transient,
+    users_traceback,
+    without_variables,
+)
 
 if TYPE_CHECKING:
     from paceline.runner.ray import Ray as Ray
@@ -22,11 +29,16 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     *_LAZY,
     "RUNNERS",
     "Factories",
+    "Fingerprint",
     "Local",
     "Runner",
     "Stopwatch",
     "build",
+    "by_task",
+    "fingerprint_of_factory",
     "is_mistake",
+    "is_regardless_of_rate",
+    "is_transient",
     "load_into",
     "make_runner",
     "users_traceback",

@@ -7,6 +7,8 @@ from typing import Any
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories, ObservationBuffer, Runner, by_task
 from paceline.runner.best_of_interval import BestOfInterval, is_evaluating
+from paceline.runner.fingerprint import Fingerprint, fingerprint_of_training
+from paceline.runner.fresh_training import note_trained, refuse_shared_weights, refuse_trained
 from paceline.runner.user_errors import failure_of
 from paceline.study import Failure, Interval, Report
 from paceline.training import Reseedable, Training, copy_state, load_checkpoint, same_states, save_checkpoint
@@ -31,6 +33,7 @@ class Local(Runner):
         super().__init__()
         self._factories = by_task(make_training)
         self.training = build(self._factories[0])
+        self._fingerprints = {0: fingerprint_of_training(self.training)}
         self._task: int = 0
         self._others: dict[int, Training] = {}
         self._save_state, self._load_state = save, load
@@ -46,14 +49,32 @@ class Local(Runner):
         start = self.checkpoints.path(task, 0)
         if not start.exists():
             self.turn_to(task)
+            refuse_trained(self.training)
             self._save(start)
 
     def turn_to(self, task: int) -> None:
         """Have the training of this task at hand."""
         if task != self._task:
+            next_training = self._others.pop(task) if task in self._others else self._build(task)
             self._others[self._task], self._loaded = self.training, None
-            self.training = self._others.pop(task) if task in self._others else build(self._factories[task])
-            self._task = task
+            self.training, self._task = next_training, task
+
+    def _build(self, task: int) -> Training:
+        training = build(self._factories[task])
+        refuse_shared_weights(training, [self.training, *self._others.values()])
+        self._fingerprints[task] = fingerprint_of_training(training)
+        return training
+
+    def fingerprint(self, task: int, *, may_build: bool = True) -> Fingerprint | None:
+        """What the training of a task consisted of when it was built."""
+        if may_build:
+            self.turn_to(task)
+        return self._fingerprints.get(task)
+
+    def close(self) -> None:
+        """Note how the models are left."""
+        for training in (self.training, *self._others.values()):
+            note_trained(training)
 
     def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
         """Train all intervals in turn."""
@@ -70,7 +91,7 @@ class Local(Runner):
 
     def train(self, interval: Interval) -> Generator[int, None, Report]:
         """Train one interval, yielding the step of each observation; the report is returned."""
-        observations, best = ObservationBuffer(), BestOfInterval(interval, self.keep_rule(interval))
+        observations, best = ObservationBuffer(interval), BestOfInterval(interval, self.keep_rule(interval))
         self.turn_to(interval.task)  # an exception of a factory is no failure of a fork
         try:
             self._load(interval)
@@ -83,7 +104,7 @@ class Local(Runner):
             failure = self._save_end(interval)
         with self.stopwatch.on("checkpoint"):
             best.save(self.checkpoints, failure, self._save_state)
-        return observations.report(interval, failure, best.step_after(failure))
+        return observations.report(failure, best.step_after(failure))
 
     def _save_end(self, interval: Interval) -> Failure | None:
         """Keep the state that the interval leaves behind. A state that cannot be had fails the fork."""
@@ -118,10 +139,8 @@ class Local(Runner):
             self._check_complete(at_last_yield)
         if observations.steps:
             return None
-        return Failure(
-            "raised",
-            f"the training yielded nothing up to step {interval.stop:,}: it must yield (step, value) as it trains",
-        )
+        yielded = f"the training yielded nothing up to step {interval.stop:,}"
+        return failure_of(TrainingError(f"{yielded}: it must yield (step, value) as it trains"))
 
     def _check_complete(self, at_last_yield: dict[str, Any]) -> None:
         """Refuse a training whose state is complete only after its last yield: the best weights would be wrong."""

@@ -1,4 +1,7 @@
-"""An exception of a user's training as a failure, and whether it is a mistake in the code that no rate would mend.
+"""An exception of a user's training as a failure, and what to do about it.
+
+It may be a mistake in the code, which no rate would mend, or transient: the same interval may succeed if it is run
+again. Others are failures of a fork.
 
 The line and the traceback are what a person needs to fix it, so the journal keeps them. Of the line's file only the
 name is kept, since a journal may be read on another machine.
@@ -23,6 +26,13 @@ _NOT_THE_USERS = (
     "<",
 )
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+# errors of input and output that come again: of a name, a type or a right, and of a full disk
+_LASTING = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
+# what torch says, in a plain RuntimeError, if a process of its loader has ended or memory has run out
+_OF_A_MOMENT = re.compile(
+    r"DataLoader worker .*(exited unexpectedly|is killed by signal)|out of memory|can't allocate memory", re.DOTALL
+)
+_OF_THE_MACHINE = ("out of memory", "lost", "no space")
 LONGEST_TRACEBACK = 10_000  # characters
 
 # An exception is about numbers, which another rate may mend, if it is of such a type, ...
@@ -45,11 +55,31 @@ def failure_of(error: BaseException) -> Failure:
     users = _users_frames(error)
     place = f"{Path(users[-1].filename).name}, line {users[-1].lineno}" if users else ""
     failure = Failure("raised", message, place, error=error, traceback=users_traceback(error))
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return without_variables(replace(failure, kind="out of memory"))
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         return replace(failure, kind="no space")
     return failure
+
+
+def is_transient(failure: Failure | None) -> bool:
+    """Whether the same interval may succeed if it is run again.
+
+    That is so if memory ran out, if a process that loads data ended, or if reading or writing failed for a moment. A
+    worker of Ray that ended has no exception here: Ray has given its interval to others already.
+    """
+    if failure is None or failure.error is None or failure.kind == "no space":
+        return False
+    if failure.kind == "out of memory":
+        return True
+    if isinstance(failure.error, OSError):
+        return not isinstance(failure.error, _LASTING)
+    return isinstance(failure.error, RuntimeError) and bool(_OF_A_MOMENT.search(str(failure.error)))
+
+
+def is_regardless_of_rate(failure: Failure | None) -> bool:
+    """Whether a failure has nothing to do with the rate: a mistake in the code, or too little memory or disk."""
+    return failure is not None and (failure.kind in _OF_THE_MACHINE or is_mistake(failure))
 
 
 def is_mistake(failure: Failure | None) -> bool:
@@ -88,4 +118,9 @@ def _users_frames(error: BaseException) -> list[FrameSummary]:
 
 
 def _is_users(frame: FrameSummary) -> bool:
-    return not frame.filename.startswith(_NOT_THE_USERS)
+    return is_users_file(frame.filename)
+
+
+def is_users_file(name: str) -> bool:
+    """Whether code in a file of this name is the user's, and not that of a library."""
+    return not name.startswith(_NOT_THE_USERS)

@@ -14,6 +14,7 @@ from paceline.study.regular_files import open_regular_file, refuse_other_files
 from paceline.study.settings import read_settings, write_settings
 from paceline.study.state import DecisionState, ForkState, Head, StudyState
 from paceline.study.study import Study
+from paceline.study.training_record import read_training_record, write_training_record
 from paceline.study.turning import TurnRule, turned_at
 from paceline.study.unreadable import UNREADABLE, reading
 from paceline.study.wording import describe, describe_all, describe_failure, format_number
@@ -66,6 +67,7 @@ __all__ = [
     "read_journal",
     "read_line",
     "read_settings",
+    "read_training_record",
     "reading",
     "refuse_other_files",
     "save_known_runs",
@@ -75,4 +77,5 @@ __all__ = [
     "turned_at",
     "with_parents",
     "write_settings",
+    "write_training_record",
 ]

@@ -52,8 +52,8 @@ class KeepRule:
     turn: TurnRule | None = None
 
     def best_of(self, values: Mapping[str, float]) -> tuple[str, float]:
-        """The better of the raw and the averaged weights, with its value."""
-        return max(values.items(), key=lambda item: self.sign * item[1])
+        """The better of the raw and the averaged weights, with its value; of equal ones the raw weights."""
+        return max(values.items(), key=lambda item: (self.sign * item[1], item[0] == "raw"))
 
     def is_beaten_by(self, values: Mapping[str, float]) -> bool:
         """Whether an observation is better than all before it."""

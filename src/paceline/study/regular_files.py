@@ -14,7 +14,16 @@ from paceline.errors import InputError, JournalError
 
 MAX_SETTINGS_BYTES = 64_000_000
 MAX_BYTES = 8_000_000_000
-OWN_NAMES = ("study.json", "journal.jsonl", "known.jsonl", "storage.json", "trials.json", "lock", "checkpoints")
+OWN_NAMES = (
+    "study.json",
+    "journal.jsonl",
+    "known.jsonl",
+    "storage.json",
+    "trials.json",
+    "training.json",
+    "lock",
+    "checkpoints",
+)
 BEFORE_A_STUDY = {"lock", "journal.jsonl", "known.jsonl", "storage.json"}  # what a start that was cut off leaves
 MOST_NAMED = 3  # files that an error names
 

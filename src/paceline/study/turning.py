@@ -77,7 +77,8 @@ def turned_at(steps: np.ndarray, losses: Float[np.ndarray, "n"], schedule: Sched
     later, rates = losses[best + 1 :], schedule(np.maximum(steps[best + 1 :] - 1, 0))
     if len(later) < TURN.parts * TURN.min_observations or not _rises(later, losses):
         return None
-    lost = (np.mean(_parts(later)[-1]) - losses[best]) / (losses[0] - losses[best])
+    gained = losses[0] - losses[best]
+    lost = (np.mean(_parts(later)[-1]) - losses[best]) / gained if gained > 0 else np.inf
     return best if lost > (TURN.lost_at_falling_rate if _falls(rates) else TURN.lost) else None
 
 

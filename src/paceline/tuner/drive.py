@@ -1,30 +1,22 @@
 """The loop driven by a runner. Checkpoints are kept while something may begin from them."""
 
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 from paceline.errors import InputError, TrainingError
-from paceline.runner import Factories, Runner, is_mistake, make_runner, without_variables
+from paceline.runner import Factories, Runner, make_runner, without_variables
 from paceline.strategy import Keep, Strategy
-from paceline.study import (
-    Checkpoints,
-    Event,
-    Failure,
-    Interval,
-    Report,
-    describe_failure,
-    read_settings,
-    refuse_other_files,
-)
+from paceline.study import Checkpoints, Event, Interval, describe_failure, read_settings, refuse_other_files
 from paceline.traces import LearningRateRange, Mode
 from paceline.training import Training, check_single_process, load_checkpoint
+from paceline.tuner.changed_training import ChangedTraining
 from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
+from paceline.tuner.round_reports import round_reports
 
 
 def tune(
@@ -42,6 +34,7 @@ def tune(
     on_step: "Callable[[int, int], None] | None" = None,
     keep: "Keep | None" = None,
     early_stop: bool = True,
+    retries: int = 1,
     quiet: bool = False,
 ) -> Result:
     """Tune the learning rate of one training run.
@@ -63,6 +56,8 @@ def tune(
             the training evaluates (`evaluate=`), else "last".
         early_stop: whether to end when nothing that is left can be expected to beat the best moment. It has no effect
             with keep="last".
+        retries: how often an interval is tried again, from its start, after an exception that may not come again:
+            memory ran out, a process that loads data ended, reading or writing failed for a moment.
         quiet: whether to say nothing. Otherwise the logger `paceline` has a line at the start and one for each
             decision, and a terminal or a notebook shows a bar.
     """
@@ -84,13 +79,16 @@ def tune(
                 early_stop=early_stop,
             )
 
-        tuner, started = run_study(stack, training, runner, folder, make, hooks.on_step, seed)
+        tuner, started = run_study(stack, training, runner, folder, make, hooks.on_step, seed, retries)
         return keep_winner(tuner, started, folder, study)
 
 
 def folder_of(stack: ExitStack, study: "str | Path | None") -> Path:
-    """The study's folder; a temporary one, until the stack is left, where none is given."""
-    return Path(stack.enter_context(TemporaryDirectory(prefix="paceline-")) if study is None else study)
+    """The study's folder; a temporary one, until the stack is left, where none is given.
+
+    A training may change the working directory, so the path is made absolute before any runs.
+    """
+    return Path(stack.enter_context(TemporaryDirectory(prefix="paceline-")) if study is None else study).absolute()
 
 
 def what_to_keep(folder: Path, runner: Runner) -> Keep:
@@ -108,10 +106,13 @@ def run_study(
     make_tuner: Callable[[Runner], Tuner],
     on_step: "Callable[[int, int], None] | None",
     seed: int,
+    retries: int,
 ) -> tuple[Tuner, Runner]:
     """Run a study to its end; tuner and runner are open until the stack is left."""
     check_single_process("paceline.tune")
     refuse_other_files(folder)
+    if type(retries) is not int or retries < 0:
+        raise InputError(f"retries must be a whole number, 0 or more, got {retries!r}: 1 tries an interval once more")
     started = stack.enter_context(closing(make_runner(runner, training)))
     started.attach(Checkpoints.of_study(folder), seed)
     tuner = make_tuner(started)
@@ -125,8 +126,17 @@ def run_study(
     started.stopwatch, started.keep_rule, started.is_named = tuner.stopwatch, tuner.keep_rule, tuner.is_named
     if on_step is not None:
         started.on_step = on_step
+    changed = ChangedTraining(
+        folder, training, tuner.goal.tasks, has_begun=tuner.has_begun, is_finished=tuner.is_finished
+    )
+    if tuner.is_finished:
+        for task in range(len(changed.tasks)):
+            changed.compare(task, started)
     while (intervals := tuner.ask()) is not None:
-        run_round(tuner, started, intervals)
+        for task in sorted({interval.task for interval in intervals}):
+            with naming_task(tuner, task):
+                changed.compare(task, started)
+        run_round(tuner, started, intervals, retries)
     return tuner, started
 
 
@@ -143,18 +153,15 @@ def keep_winner(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path |
     return replace(result, state=load_checkpoint(path) if study is None else path)
 
 
-def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
-    """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it.
-
-    An exception that no rate would mend is raised if it ends the first interval of a study. The interval stays open, so
-    the same call goes on once the mistake is corrected.
-    """
+def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval], retries: int) -> None:
+    """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it."""
     for task in sorted({interval.task for interval in intervals if interval.start == 0}):
-        _prepare(tuner, runner, task)
+        with naming_task(tuner, task):
+            runner.prepare(task)
     needed = _needed(runner, tuner, intervals)
     runner.keep_only(needed)
     waiting = {interval.fork: interval for interval in intervals}
-    for report in _reports(tuner, runner, intervals):
+    for report in round_reports(tuner, runner, intervals, retries):
         interval = waiting.pop(report.fork)
         if report.failure is not None:
             tuner.fail(interval, without_variables(report.failure), report.steps, report.values, kept=report.kept)
@@ -166,55 +173,11 @@ def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> None:
             needed = still_needed
 
 
-def _reports(tuner: Tuner, runner: Runner, intervals: list[Interval]) -> Generator[Report]:
-    """The reports of a round as they come. Mistakes in a task's first round wait for its fork with the lowest rate.
-
-    At a high rate an exception may have many causes. If it is raised at the lowest rate too, it is a mistake.
-    """
-    lowest = _lowest_of_new_tasks(tuner, intervals)
-    held = {task: list[Report]() for task in lowest}
-    task_of = {interval.fork: interval.task for interval in intervals}
-    first = list(lowest.values())
-    for report in runner.run([*first, *(interval for interval in intervals if interval not in first)]):
-        task = task_of[report.fork]
-        if task in lowest and report.fork == lowest[task].fork:
-            if is_mistake(report.failure):
-                raise_mistake(report.failure, tuner.task_of(lowest[task]))
-            yield report
-            yield from held.pop(task)
-            del lowest[task]
-        elif task in lowest and is_mistake(report.failure):
-            held[task].append(report)
-        else:
-            yield report
-
-
-def _lowest_of_new_tasks(tuner: Tuner, intervals: list[Interval]) -> dict[int, Interval]:
-    """The interval with the lowest rate of each task that no fork has worked on yet."""
-    worked = {fork.task for fork in tuner.history.forks if fork.failure is None and fork.trace is not None}
-    lowest: dict[int, Interval] = {}
-    for interval in sorted(intervals, key=lambda interval: interval.multiplier):
-        if interval.task not in worked:
-            lowest.setdefault(interval.task, interval)
-    return lowest
-
-
-def raise_mistake(failure: Failure | None, task: str) -> NoReturn:
-    """Raise a user's own exception, with a note that says what to do."""
-    assert failure is not None
-    assert failure.error is not None
-    of_task = f" of task {task!r}" if task else ""
-    failure.error.add_note(
-        f"paceline: the training{of_task} raised this in its first interval, at the lowest rate, so another rate would "
-        "not help: correct it, and make the same call again"
-    )
-    raise failure.error
-
-
-def _prepare(tuner: Tuner, runner: Runner, task: int) -> None:
-    """Write the first state of a task. In a family, an error says which task cannot be built."""
+@contextmanager
+def naming_task(tuner: Tuner, task: int) -> Generator[None]:
+    """In a family, an error inside the block says which task cannot be built."""
     try:
-        runner.prepare(task)
+        yield
     except Exception as error:
         if not tuner.goal.tasks:
             raise

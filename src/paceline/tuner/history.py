@@ -116,7 +116,7 @@ def _finished(history: History, winner: int | None) -> Finished:
         return Finished(None, steps, None, objective.weights)
     best = history.best
     last_values = history.fork(winner if best is None else best.fork).last_values
-    weights, value = max(last_values.items(), key=lambda item: objective.sign * item[1])
+    weights, value = max(last_values.items(), key=lambda item: (objective.sign * item[1], item[0] == "raw"))
     if best is None:
         return Finished(winner, steps, value, weights)
     return Finished(best.fork, best.step, best.value, best.weights, last=value)

@@ -45,6 +45,7 @@ from paceline.study import (
     write_settings,
 )
 from paceline.traces import LearningRateRange, Mode, Objective, Trace
+from paceline.tuner.doubtful_values import DoubtfulValues
 from paceline.tuner.history import HistoryView, consequences, is_whole, same_decision
 from paceline.tuner.reports import Columns, Values, check_kept, checked, unsound_value
 from paceline.tuner.result import Result, remark
@@ -120,8 +121,9 @@ class Tuner:
         self._handed_out: set[Interval] = set()
         self._is_recorded = True  # whether the state holds what the journal does
         self._warned = False
+        self._doubtful = DoubtfulValues(objective)
         self._on_event = on_event
-        self._journal = self._opened(Path(study)) if study is not None else None
+        self._journal = self._opened(Path(study).absolute()) if study is not None else None
         try:
             self._begin()
         except BaseException:
@@ -144,6 +146,21 @@ class Tuner:
         fresh = [interval for interval in self._state.running if interval not in self._handed_out]
         self._handed_out.update(fresh)
         return fresh
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the study is over."""
+        return self._state.is_finished
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything has been reported."""
+        return bool(self._state.report_numbers)
+
+    @property
+    def is_round_untouched(self) -> bool:
+        """Whether none of the intervals that were proposed last has been reported on yet."""
+        return len(self._state.running) == len(self._state.decisions[-1].intervals)
 
     def task_of(self, interval: Interval) -> str:
         """The name of the task that an interval is of; empty if there is no family."""
@@ -266,6 +283,7 @@ class Tuner:
         self._handed_out.discard(interval)
         self._record(report)
         if not self._state.is_running:
+            self._doubtful.look(self._state)
             self._decide()
 
     def _decide(self) -> None:

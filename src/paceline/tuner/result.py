@@ -1,9 +1,11 @@
 """What a study found, or what to do where it found nothing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from paceline.errors import InputError
@@ -11,6 +13,8 @@ from paceline.strategy import Fork, History
 from paceline.study import Study
 from paceline.traces import Schedule
 from paceline.training import load_checkpoint
+
+LOOKED_AT = 10_000  # steps of a schedule, to find its peak
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -54,6 +58,29 @@ class Result:
             f"Result(value={self.value:.6g}, value_of={self.value_of!r}, fork={self.fork}, step={self.step}, "
             f"steps={self.schedule.steps})"
         )
+
+    def __str__(self) -> str:
+        """What was found, in a few lines."""
+        if self.fork is None or self.schedule is None:
+            return f"no fork reached the end: {self.advice}"
+        return "\n".join(self._lines(self.schedule))
+
+    def _lines(self, schedule: Schedule) -> Iterator[str]:
+        end = "" if self.last in (None, self.value) else f"; {self.last:.6g} at its end"
+        step = f" at step {self.step:,} of {schedule.steps:,}" if self.step is not None else ""
+        yield f"value  {self.value:.6g}{step} ({self.value_of} weights){end}"
+        steps = np.unique(np.linspace(0, schedule.steps - 1, LOOKED_AT).astype(int))
+        peak, base = float(schedule(steps).max()), schedule.tuned_base
+        shape = "" if base is None else f", times a {base.name.replace('_', '-')} base"
+        yield f"rate   {peak:.4g} at its peak{shape} (fork {self.fork})"
+        if isinstance(self.state, Path):
+            yield f"study  {self.state.parent.parent}"
+        elif self.state is None:
+            yield "state  with your own training: this study was run by ask and tell"
+        else:
+            yield "study  not kept: pass study= to keep one, weights() has the weights"
+        if self.advice:
+            yield f"advice {self.advice}"
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of all forks, values above and rates below; other figures are in `study.plot`."""

@@ -10,13 +10,14 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.settings import FamilySettings, show_settings, with_changes
 from paceline.strategy import MultiTask
-from paceline.study import Checkpoints, Event, Study, load_known_runs, read_settings
+from paceline.study import Checkpoints, Event, Study, describe_failure, load_known_runs, read_settings
 from paceline.traces import LearningRateRange, Mode, Objective
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, no_winner, run_study
 from paceline.tuner.families import KnownRuns, known_sources, read_known_runs
 from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner, objective_of
+from paceline.tuner.user_warning import warn_user
 
 
 def tune_tasks(
@@ -31,6 +32,7 @@ def tune_tasks(
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    retries: int = 1,
     quiet: bool = False,
     settings: FamilySettings | None = None,
     **changes: Any,
@@ -49,6 +51,7 @@ def tune_tasks(
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
         on_event: called with every new event.
         on_step: called with (run, step) as runs go.
+        retries: how often an interval is tried again after an exception that may not come again, as in `tune`.
         quiet: whether to say nothing, as in `tune`.
         settings: all other settings as one object; the defaults of `FamilySettings` without it.
         changes: single settings by their names, such as `intervals=3, budget=10`.
@@ -78,16 +81,33 @@ def tune_tasks(
                 tasks=tuple(tasks),
             )
 
-        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, hooks.on_step, seed)
+        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, hooks.on_step, seed, retries)
         result = Study.open(folder)
         if not result.answers:
             raise no_winner(tuner.result, study)
+        warn_of_tasks_that_failed(result)
         checkpoints = Checkpoints.of_study(folder)
         states = {checkpoints.path(best.fork, steps) for best in result.best.values()}
         for path in states:
             open_runner.fetch(path)
         open_runner.keep_only(states)
         return result
+
+
+def warn_of_tasks_that_failed(study: Study) -> None:
+    """Warn of tasks of which no run reached the end: their answers rest on the other tasks."""
+    failures = {interval.task: "" for interval in study.intervals}
+    for report in study.reports:
+        if report.failure is not None:
+            task = study.state.first_interval(study.state.forks[report.fork]).task
+            failures[task] = failures[task] or " ".join(describe_failure(report.failure).split())
+    for number, name in enumerate(study.tasks):
+        answer = study.answers.get(name)
+        if answer is not None and answer.runs and answer.failed == answer.runs:
+            warn_user(
+                f"every run of task {name!r} failed ({failures.get(number, '')}): its schedule rests on the other "
+                "tasks alone, run it once by hand at a small rate before you use it"
+            )
 
 
 def with_known_runs(strategy: MultiTask, known: KnownRuns, folder: Path, objective: Objective) -> MultiTask:

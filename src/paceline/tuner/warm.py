@@ -31,6 +31,7 @@ def warm_start(
     runner: "str | Callable[[Factories], Runner]" = "local",
     on_event: "Callable[[Event], None] | None" = None,
     on_step: "Callable[[int, int], None] | None" = None,
+    retries: int = 1,
     quiet: bool = False,
     keep: "Keep | None" = None,
     early_stop: bool = True,
@@ -49,6 +50,7 @@ def warm_start(
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
         on_event: called with every new event.
         on_step: called with (fork, step) as forks go.
+        retries: how often an interval is tried again after an exception that may not come again, as in `tune`.
         quiet: whether to say nothing, as in `tune`.
         keep: "best" returns the weights of the best moment of the run, "last" those of its end; as in `tune`.
         early_stop: whether to end when nothing that is left can be expected to beat the best moment.
@@ -75,7 +77,7 @@ def warm_start(
                 early_stop=early_stop,
             )
 
-        tuner, open_runner = run_study(stack, make_new, runner, folder, make, hooks.on_step, seed)
+        tuner, open_runner = run_study(stack, make_new, runner, folder, make, hooks.on_step, seed, retries)
         return keep_winner(tuner, open_runner, folder, study)
 
 

@@ -136,8 +136,10 @@ class StudyView(NamedTuple):
 
     @property
     def weights(self) -> str:
-        """The weights whose value decides, "raw" or "averaged"."""
-        return str(self.settings.get("strategy", {}).get("weights", "raw"))
+        """The weights whose value decides, "raw" or "averaged"; the others if these were not observed."""
+        wanted = str(self.settings.get("strategy", {}).get("weights", "raw"))
+        observed = next((fork.values for fork in self.forks if fork.values), {wanted: ()})
+        return wanted if wanted in observed else next(iter(observed))
 
     def value(self, fork: ForkView) -> float | None:
         """The latest value of a fork: of the weights that decide, or of the others if these were not observed."""

@@ -96,7 +96,8 @@ class Messages:
 
     def _continued(self, view: StudyView) -> str:
         if view.finished is not None:
-            return f"{self._folder} is finished, nothing is run: choose another folder to tune again"
+            held = describe_result(view, self._folder or Path())[0]
+            return f"{self._folder} is finished, nothing was run: {held}; choose another folder to tune again"
         return f"{self._folder} goes on: {format_progress(view)} were done before"
 
 

@@ -5,14 +5,17 @@ often, or where.
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ray as _ray
+from ray.exceptions import RayError
 
 from paceline.errors import InputError, TrainingError
 from paceline.runner.base import Factories, Runner
+from paceline.runner.fingerprint import Fingerprint
 from paceline.runner.ray.assignments import Assignment
 from paceline.runner.ray.cluster import Cluster, ForkResources
 from paceline.runner.ray.dispatch import Dispatcher
@@ -87,6 +90,15 @@ class Ray(Runner):
         """Whether the training says that its values come from an evaluation: a worker is asked."""
         pool = self._connect().pool
         return bool(ray.get(pool.first_worker(self._warn_after).actor.evaluates.remote()))
+
+    def fingerprint(self, task: int, *, may_build: bool = True) -> Fingerprint | None:
+        """What the training of a task consists of: a worker is asked. If it cannot say, running it will tell why."""
+        if self._connection is None and not may_build:
+            return None
+        worker = self._connect().pool.first_worker(self._warn_after)
+        with suppress(RayError):
+            return ray.get(worker.actor.fingerprint.remote(task))
+        return None
 
     def prepare(self, task: int = 0) -> None:
         """Save the state of the untrained run. A worker makes it, since this machine may lack what a training needs."""

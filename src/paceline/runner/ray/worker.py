@@ -20,6 +20,7 @@ from ray import cloudpickle
 
 from paceline.errors import TrainingError
 from paceline.runner.base import Factories
+from paceline.runner.fingerprint import Fingerprint
 from paceline.runner.local import Local
 from paceline.runner.ray.errors import NODE_TRACEBACK, pack_exception, packed_errors
 from paceline.runner.ray.storage import Storage
@@ -63,6 +64,10 @@ class Worker:
     def evaluates(self) -> bool:
         """Whether the training says that its values come from an evaluation."""
         return self._local.evaluates()
+
+    def fingerprint(self, task: int) -> Fingerprint | None:
+        """What the training of a task consisted of when it was built."""
+        return self._local.fingerprint(task)
 
     def run(
         self, interval: Interval | None, target: Path, packed: Any, task: int = 0, rule: KeepRule | None = None

@@ -22,8 +22,11 @@ class RunningFork:
     interval: Interval
     recorded: RecordedTraining
     best: BestOfInterval
-    observations: ObservationBuffer = field(default_factory=ObservationBuffer)
+    observations: ObservationBuffer = field(init=False)
     failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        self.observations = ObservationBuffer(self.interval)
 
     @property
     def steps_done(self) -> int:
@@ -60,7 +63,7 @@ class RunningFork:
 
     def report(self) -> Report:
         """The report on the interval."""
-        return self.observations.report(self.interval, self.failure, self.best.step_after(self.failure))
+        return self.observations.report(self.failure, self.best.step_after(self.failure))
 
     @contextmanager
     def _catch_failure(self) -> Generator[None]:

@@ -16,6 +16,8 @@ import torch
 
 from paceline.errors import TrainingError
 from paceline.runner.base import Factory
+from paceline.runner.fingerprint import Fingerprint, fingerprint_of_training
+from paceline.runner.fresh_training import note_trained, refuse_shared_weights, refuse_trained
 from paceline.runner.local import build
 from paceline.training import (
     CudaWorkStream,
@@ -35,6 +37,7 @@ class RecordingPool:
     Attributes:
         loaded: the recorded training that holds the state of a checkpoint, by the checkpoint's path.
         bytes_per_fork: GPU memory of one recorded training.
+        fingerprints: what the training of each task consists of.
 
     Args:
         factories: build a training of each task.
@@ -51,6 +54,7 @@ class RecordingPool:
         self._random_states: dict[int, dict[str, Any]] = {}
         self.loaded: dict[Path, RecordedTraining] = {}
         self.bytes_per_fork = 0
+        self.fingerprints: dict[int, Fingerprint] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._trainings.values()))
@@ -76,6 +80,9 @@ class RecordingPool:
 
     def clear(self) -> None:
         """Remove all recorded trainings."""
+        for trainings in self._trainings.values():
+            for recorded in trainings:
+                note_trained(recorded.training)
         self._trainings.clear()
         self.loaded.clear()
         release_memory()
@@ -100,6 +107,9 @@ class RecordingPool:
     def _add(self, task: int) -> None:
         with self._same_random_state(task):
             training, batches = check_recordable(build(self._factories[task]))
+        refuse_shared_weights(training, [one.training for trainings in self._trainings.values() for one in trainings])
+        refuse_trained(training)
+        self.fingerprints.setdefault(task, fingerprint_of_training(training))
         device, others = batches.device, self._trainings.setdefault(task, [])
         if self._make_stream is CudaWorkStream and device.type != "cuda":
             raise NotRecordableError(f"the model is on the {device}, which is not a GPU")

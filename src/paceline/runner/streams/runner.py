@@ -17,6 +17,7 @@ import torch
 from paceline.errors import InputError
 from paceline.runner.base import Factories, Runner, by_task
 from paceline.runner.best_of_interval import BestOfInterval
+from paceline.runner.fingerprint import Fingerprint
 from paceline.runner.local import Local, load_into
 from paceline.runner.streams.lockstep import RunningFork, observe, replay_to_observation
 from paceline.runner.streams.pool import RecordingPool
@@ -76,6 +77,14 @@ class Streams(Runner):
         if self._local is not None:
             return self._local.evaluates()
         return self._pool.of_task(0)[0].training.evaluates
+
+    def fingerprint(self, task: int, *, may_build: bool = True) -> Fingerprint | None:
+        """What the training of a task consisted of when it was built."""
+        if may_build and task not in self._pool.fingerprints:
+            self._fill_pool(Counter([task]))
+        if self._local is not None:
+            return self._local.fingerprint(task, may_build=may_build)
+        return self._pool.fingerprints.get(task)
 
     def prepare(self, task: int = 0) -> None:
         """Save the state of the untrained run."""
