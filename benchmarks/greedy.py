@@ -13,7 +13,7 @@ Runs are short and have ten intervals, not the paper's twenty. Seeds are not tho
 """
 
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -153,8 +153,9 @@ def main() -> None:
         print(f"{len(keys) - missing} of {len(keys)} runs are done: run it again to go on")
         return
     print(machine())
-    failed = sorted({(method, problem) for (problem, method, _), row in rows.items() if row["raw"] is None})
-    print(f"{len(keys) - missing} of {len(keys)} runs; without a result: {failed or 'none'}")
+    failed = Counter(f"{method} on {problem}" for (problem, method, _), row in rows.items() if row["raw"] is None)
+    diverged = ", ".join(f"{name}: {count}" for name, count in sorted(failed.items())) or "none"
+    print(f"{len(keys) - missing} of {len(keys)} runs; diverged for good, and left out of pairs: {diverged}")
     print("\nRates of a decision that differ, of 5\n")
     print_distinct(rows)
     print("\nPaired differences, +- standard error (seeds); below 0 is better\n")
