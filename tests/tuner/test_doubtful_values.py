@@ -28,7 +28,7 @@ def report(fork: int, raw: list[float], averaged: list[float] | None = None, fir
 
 @pytest.mark.parametrize("mode", ["min", "max"])
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("values", "expected"),  # from the highest rate to the lowest
     [
         ([[0.1, 0.2, 0.4], [0.1, 0.3, 0.7], [0.1, 0.1, 0.1]], True),  # an accuracy, which one rate is too low for
         ([[0.1, 0.2, 0.4], [0.1, 0.09, 0.7], [0.1, 0.1, 0.1]], True),  # one was better for a moment, by next to nothing
@@ -38,11 +38,12 @@ def report(fork: int, raw: list[float], averaged: list[float] | None = None, fir
         ([[0.1, 0.2], [0.1, 0.2]], False),  # too few
         ([[0.1, 0.2, 0.4], [0.1, 0.3, np.nan], [0.1, 0.2, 0.2]], True),
         ([[0.1], [0.1]], False),
+        ([[0.1, 0.2, 0.2], [0.1, 0.2, 0.3], [0.1, 0.2, 0.4]], False),  # the first batch was easy, and training helps
     ],
 )
 def test_a_mode_is_doubtful_if_no_value_is_better_than_the_first(mode, values: list, expected: bool) -> None:
     sign = 1 if mode == "min" else -1
-    reports = [report(fork, [sign * value for value in column]) for fork, column in enumerate(values)]
+    reports = [report(fork, [sign * value for value in column]) for fork, column in enumerate(reversed(values))]
     assert got_worse_everywhere(reports, Objective(mode)) is expected
 
 

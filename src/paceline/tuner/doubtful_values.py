@@ -31,7 +31,8 @@ class DoubtfulValues:
     def look(self, state: StudyState) -> None:
         """Warn of what the reports so far show. Call it when a round is over."""
         if len(state.decisions) == 1:
-            self._check_mode([state.report(number) for number in state.report_numbers])
+            reports = [state.report(number) for number in state.report_numbers]
+            self._check_mode(sorted(reports, key=lambda report: _rate(state, report)))
         if not self._average_is_settled:
             self._check_average(state)
 
@@ -63,7 +64,15 @@ class DoubtfulValues:
 
 
 def got_worse_everywhere(reports: Sequence[Report], objective: Objective) -> bool:
-    """Whether no fork has had a value clearly better than its first, and at least half of them ended worse."""
+    """Whether no fork has had a value clearly better than its first, and at least half of them ended worse.
+
+    The lowest rate must have ended best. If it did not, training helps, and the first value was good by accident: where
+    values are losses of batches, all forks have the same accidents.
+
+    Args:
+        reports: those of the first round, from the lowest rate to the highest.
+        objective: how values are read.
+    """
     changes = list[np.ndarray]()
     for report in reports:
         column = report.values.get(objective.weights) or next(iter(report.values.values()), ())
@@ -76,7 +85,12 @@ def got_worse_everywhere(reports: Sequence[Report], objective: Objective) -> boo
     at_end = np.array([change[-1] for change in changes])
     clearly = CLEARLY * float(np.median(np.abs(at_end)))
     best = max(float(change.max()) for change in changes)
-    return clearly > 0 and best <= clearly and float(np.mean(at_end < 0)) >= 0.5
+    is_worse = clearly > 0 and best <= clearly and float(np.mean(at_end < 0)) >= 0.5
+    return is_worse and float(at_end[0]) == float(at_end.max())
+
+
+def _rate(state: StudyState, report: Report) -> float:
+    return state.latest_interval(state.forks[report.fork]).multiplier
 
 
 def moves_with_average(report: Report) -> int | None:
