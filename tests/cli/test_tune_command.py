@@ -177,4 +177,4 @@ def test_settings_that_cannot_be_used(options: list[str], message: str, folder: 
 
 def test_a_file_is_no_folder_for_a_study(folder: Path) -> None:
     (folder / "study").touch()
-    refused(tuned(), "expected a folder to keep the study in, got study, which is a file")
+    refused(tuned(), f"expected a folder to keep the study in, got {folder / 'study'}, which is a file")
