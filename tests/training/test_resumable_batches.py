@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, WeightedRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler, WeightedRandomSampler
 
 from paceline.errors import TrainingError
 from paceline.training import DeviceBatches, Randomness
@@ -55,7 +55,7 @@ def test_each_epoch_sees_every_row_in_an_order_of_its_own() -> None:
 def test_after_a_restart_an_epoch_begins() -> None:
     batches, randomness = resumable(SOURCES["list"]())
     assert take(batches, randomness, 2) == [[0], [1]]
-    batches.restart()
+    batches.restart(0)
     assert take(batches, randomness, 2) == [[0], [1]]
     assert batches.position == 2
 
@@ -164,8 +164,76 @@ def test_reading_again_says_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("paceline.training.resumable_batches.SLOW_SECONDS", 0.0)
     batches, randomness = resumable(SOURCES["list"]())
     take(batches, randomness, 3)
+    state = batches.state_dict()
+    again, randomness = resumable(SOURCES["list"]())
+    again.load_state_dict(state)
     with pytest.warns(UserWarning, match=r"reads its epoch again from the start, here 3 batches"):
-        batches.load_state_dict(batches.state_dict())
+        take(again, randomness, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # once is enough
-        batches.load_state_dict(batches.state_dict())
+        again.load_state_dict(state)
+        take(again, randomness, 1)
+
+
+class Reading(IterableDataset[torch.Tensor]):
+    """A data set that is read from its start, with random noise, and counts what was read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        for row in range(20):
+            self.read += 1
+            yield row + torch.rand(())
+
+
+def in_turn(batches: ResumableBatches, randomness: Randomness) -> list[list[float]]:
+    """What three forks take, in turn, from the same start; and one that is cloned from the second."""
+    forks = [(deepcopy(batches.state_dict()), deepcopy(randomness.state))] * 3
+    taken: list[list[float]] = [[], [], [], []]
+    for count in (3, 4, 6):
+        if count == 6:
+            forks.append(forks[1])
+        for i, (position, generators) in enumerate(forks):
+            batches.load_state_dict(position)
+            randomness.state = generators
+            if count == 6 and i == 3:
+                batches.restart(8)
+                randomness.reseed(8)
+            taken[i] += [value for batch in take(batches, randomness, count) for value in batch]
+            forks[i] = deepcopy(batches.state_dict()), deepcopy(randomness.state)
+    return taken
+
+
+@pytest.mark.parametrize("generator", [None, 5])
+def test_forks_in_memory_read_nothing_again(generator: int | None) -> None:
+    def source() -> DataLoader[torch.Tensor]:
+        own = None if generator is None else torch.Generator().manual_seed(generator)
+        return DataLoader(Reading(), batch_size=2, generator=own)
+
+    kept, reads_again = source(), source()
+    batches, other = resumable(kept), resumable(reads_again)
+    other[0]._live.most = 0
+    assert in_turn(*batches) == in_turn(*other)
+    assert kept.dataset.read <= 4 * 26 + 2 * 4 < reads_again.dataset.read  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class OnePosition:
+    """An iterable with one position for all its iterators."""
+
+    def __iter__(self) -> "OnePosition":
+        self.row = 0
+        return self
+
+    def __next__(self) -> torch.Tensor:
+        self.row += 1
+        if self.row > 9:
+            raise StopIteration
+        return torch.tensor([self.row])
+
+
+def test_iterators_that_share_a_position_are_not_kept() -> None:
+    batches, other = resumable(OnePosition()), resumable(OnePosition())
+    other[0]._live.most = 0
+    assert in_turn(*batches) == in_turn(*other)
+    assert batches[0]._live.most == 0

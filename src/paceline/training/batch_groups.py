@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from paceline.training.loader_position import draws_ahead, enter_epoch
+from paceline.training.loader_position import can_enter, draws_ahead, enter_epoch
 
 
 class BatchGroups:
@@ -20,6 +20,11 @@ class BatchGroups:
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self._groups(iter(self.batches))
+
+    @property
+    def can_enter(self) -> bool:
+        """Whether epochs can be entered in the middle."""
+        return can_enter(self.batches)
 
     @property
     def draws_ahead(self) -> bool:

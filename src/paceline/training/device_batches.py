@@ -71,6 +71,11 @@ class DeviceBatches:
         return self.epoch()
 
     @property
+    def can_enter(self) -> bool:
+        """Whether epochs can be entered in the middle."""
+        return True
+
+    @property
     def draws_ahead(self) -> bool:
         """Whether random numbers are drawn ahead that cannot be saved: those of an epoch are drawn at its start."""
         return False

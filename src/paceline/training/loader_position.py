@@ -20,6 +20,11 @@ class SeekableSource(Protocol):
     """Batches whose epochs can be entered in the middle."""
 
     @property
+    def can_enter(self) -> bool:
+        """Whether this source can do it after all."""
+        ...
+
+    @property
     def draws_ahead(self) -> bool:
         """Whether batches are drawn before they are asked for, with random numbers that cannot be saved."""
         ...
@@ -37,6 +42,11 @@ def enter_epoch(source: Any, position: int) -> Iterator[Any] | None:
     if isinstance(source, SeekableSource):
         return source.epoch(position)
     return _batches_from(source, position) if _is_plain_loader(source) else None
+
+
+def can_enter(source: Any) -> bool:
+    """Whether epochs of a source can be entered in the middle."""
+    return source.can_enter if isinstance(source, SeekableSource) else _is_plain_loader(source)
 
 
 def draws_ahead(source: Any) -> bool:

@@ -2,7 +2,10 @@
 
 How a position is returned to depends on the source. `DeviceBatches` and a DataLoader over a map-style data set are
 entered in the middle. A source with a state of its own, such as torchdata's StatefulDataLoader, gets its state back.
-From any other source the earlier batches are read again, which takes as long as it did the first time.
+From any other source the earlier batches are read again, which takes as long as it did the first time, unless the
+iterator of the fork is still in memory.
+
+Nothing is read until the next batch is asked for: a clone begins a new epoch, and needs no position.
 """
 
 import time
@@ -10,9 +13,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
+import torch
+from torch import Tensor
+
 from paceline.errors import TrainingError
-from paceline.training.loader_position import SeekableSource, draws_ahead, enter_epoch, generators_of
-from paceline.training.randomness import Randomness, get_random_state
+from paceline.training.live_iterators import MOST, MOST_WITH_WORKERS, LiveIterator, LiveIterators
+from paceline.training.loader_position import SeekableSource, can_enter, draws_ahead, enter_epoch, generators_of
+from paceline.training.randomness import Randomness, get_random_state, set_random_state
 
 SLOW_SECONDS = 1.0  # reading an epoch again is worth a warning if it takes longer
 
@@ -42,9 +49,11 @@ class ResumableBatches:
     """
 
     def __init__(self, source: Iterable[Any], randomness: Randomness) -> None:
-        self.source, self._randomness = source, randomness
+        self.source = source
         self.position, self.epoch_random_state = -1, randomness.state
-        self._iterator: Iterator[Any] = iter(())
+        self._iterator: Iterator[Any] | None = None  # None if a position has yet to be returned to
+        self._source_state: dict[str, Any] | None = None  # of the source itself, at that position
+        self._live = LiveIterators(MOST_WITH_WORKERS if getattr(source, "num_workers", 0) else MOST)
         self._has_warned = False
 
     def next(self) -> Any:
@@ -53,6 +62,8 @@ class ResumableBatches:
             if self.position < 0:
                 self.begin_epoch()
                 self._iterator = iter(self.source)
+            elif self._iterator is None:
+                self._iterator = self._return_to_position()
             try:
                 batch = next(self._iterator)
             except StopIteration:
@@ -78,17 +89,21 @@ class ResumableBatches:
         in each interval.
         """
         if self.position > 0 and draws_ahead(self.source):
-            now = self._randomness.state
-            self.load_state_dict(self.state_dict())
-            self._randomness.state = now
+            self._iterator = None
 
-    def restart(self) -> None:
-        """Make the next batch the first of a new epoch."""
+    def restart(self, seed: int) -> None:
+        """Make the next batch the first of a new epoch. Generators of the source's own start from the seed."""
+        self._leave()
         self.position = -1
+        for generator in generators_of(self.source):
+            generator.manual_seed(seed)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, the random state that the epoch began with, and the source's own state if it has one."""
-        return {"in_pass": self.position, "pass_generators": self.epoch_random_state, **self._own_state()}
+        state = {"in_pass": self.position, "pass_generators": self.epoch_random_state, **self._own_state()}
+        if self.position < 0:
+            state["own_generators"] = [generator.get_state() for generator in generators_of(self.source)]
+        return state
 
     def set_position(self, state: dict[str, Any]) -> None:
         """Take over a position without preparing batches, for code that gets the epoch's batches in another way."""
@@ -96,23 +111,43 @@ class ResumableBatches:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a position."""
+        self._leave()
         self.set_position(state)
-        if self.position < 0:
-            return
-        self._randomness.state = self.epoch_random_state
-        for generator, of_epoch in zip(
-            generators_of(self.source), self.epoch_random_state.get("source", ()), strict=False
-        ):
-            generator.set_state(of_epoch)
-        with self._randomness.activate():
-            self._iterator = self._from_position(state)
+        self._source_state = state.get("source")
+        _set_states(generators_of(self.source), state.get("own_generators", ()))
 
-    def _from_position(self, state: dict[str, Any]) -> Iterator[Any]:
+    def _leave(self) -> None:
+        """Keep the iterator of a fork that waits, if its source cannot be entered in the middle."""
+        if self._iterator is not None and self.position > 0 and self._reads_again():
+            generators = [generator.get_state() for generator in generators_of(self.source)]
+            self._live.keep(self.position, self.epoch_random_state, LiveIterator(self._iterator, generators))
+        self._iterator = None
+
+    def _return_to_position(self) -> Iterator[Any]:
+        """The rest of the epoch, from the position on."""
+        live = self._live.take(self.position, self.epoch_random_state, self._from_position)
+        if live is not None:
+            _set_states(generators_of(self.source), live.generators)
+            return live.batches
+        now = get_random_state()
+        try:
+            return self._from_position()
+        finally:
+            set_random_state(now)
+
+    def _reads_again(self) -> bool:
+        """Whether the source has no position that it could return to, and takes no batches ahead."""
+        source = self.source
+        return not (isinstance(source, StatefulSource) or can_enter(source) or draws_ahead(source))
+
+    def _from_position(self) -> Iterator[Any]:
+        set_random_state(self.epoch_random_state)
+        _set_states(generators_of(self.source), self.epoch_random_state.get("source", ()))
         entered = enter_epoch(self.source, self.position)
         if entered is not None:
             return entered
-        if "source" in state and isinstance(self.source, StatefulSource):
-            self.source.load_state_dict(state["source"])
+        if self._source_state is not None and isinstance(self.source, StatefulSource):
+            self.source.load_state_dict(self._source_state)
             return iter(self.source)
         return self._read_again()
 
@@ -136,4 +171,11 @@ class ResumableBatches:
         source: Any = self.source
         if self.position < 0 or isinstance(source, SeekableSource) or not isinstance(source, StatefulSource):
             return {}
+        if self._iterator is None and self._source_state is not None:
+            return {"source": self._source_state}
         return {"source": source.state_dict()}
+
+
+def _set_states(generators: list[torch.Generator], states: Iterable[Tensor]) -> None:
+    for generator, state in zip(generators, states, strict=False):
+        generator.set_state(state)
