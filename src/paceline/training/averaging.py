@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import chain
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -54,16 +55,20 @@ class WeightAverage(nn.Module):
         device = next((tensor.device for tensor in _tensors(model)), None)
         self.register_buffer("n_averaged", torch.zeros((), dtype=torch.long, device=device))
         self._is_averaged = [t.is_floating_point() and bool(t.isfinite().all()) for t in _tensors(model)]
+        self._slots: tuple[list[_Slot], list[_Slot]] = [], []  # of the average and of the model
+        self._model: list[nn.Module] = []  # that the slots are of; in a list, since it is no part of this module
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         """Include the model's present weights."""
-        tensors = zip(_tensors(self.module), _tensors(model), self._is_averaged, strict=True)
+        if not self._model or self._model[0] is not model:
+            self._model, self._slots = [model], (_slots(self.module), _slots(model))
         groups = dict[tuple[torch.device, bool], tuple[list[Tensor], list[Tensor]]]()
-        for average, new, is_averaged in tensors:
+        for own, slot, is_averaged in zip(*self._slots, self._is_averaged, strict=True):
+            new = slot.tensor
             averages, newest = groups.setdefault((new.device, is_averaged), ([], []))
-            averages.append(average)
-            newest.append(new.detach())
+            averages.append(own.tensor)
+            newest.append(new)
         for (device, is_averaged), (averages, newest) in groups.items():
             if not is_averaged:
                 torch._foreach_copy_(averages, newest)  # pyright: ignore
@@ -98,6 +103,26 @@ def _copied(model: nn.Module) -> nn.Module:
             f"the model cannot be copied, which an average of its weights needs ({type(error).__name__}: {first}): "
             "pass average=None to train without the average, or make copy.deepcopy(model) work"
         ) from error
+
+
+class _Slot(NamedTuple):
+    """Where a module holds a tensor: it may put another one there. Going through all modules takes far longer."""
+
+    tensors: dict[str, Any]
+    name: str
+
+    @property
+    def tensor(self) -> Tensor:
+        """What it holds now."""
+        return self.tensors[self.name]
+
+
+def _slots(model: nn.Module) -> list[_Slot]:
+    """The places of a model's parameters and buffers, in the order of `_tensors`."""
+    modules = list(model.modules())
+    holders = [m._parameters for m in modules] + [m._buffers for m in modules]  # pyright: ignore[reportPrivateUsage]
+    slots = {id(tensor): _Slot(held, name) for held in reversed(holders) for name, tensor in reversed(held.items())}
+    return [slots[id(tensor)] for tensor in _tensors(model)]
 
 
 @torch.no_grad()

@@ -55,6 +55,8 @@ class _Tensors:
 
     def describe(self, value: Any, where: str) -> Any:
         """A value as JSON: objects with one of the keys below, and plain values. `where` is for error messages."""
+        if value is None or type(value) in (bool, int, float, str):  # most of them, and the checks below take long
+            return value
         if isinstance(value, Tensor):
             return self._add(value, where)
         if isinstance(value, dict):
@@ -74,8 +76,6 @@ class _Tensors:
             return {"complex": [value.real, value.imag]}
         if isinstance(value, set):
             return {"set": [self.describe(item, where) for item in value]}
-        if value is None or type(value) in (bool, int, float, str):
-            return value
         if isinstance(value, TORCH_TYPES):
             return self._add_other(value)
         raise TrainingError(
