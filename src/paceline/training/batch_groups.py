@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from paceline.training.loader_position import can_enter, draws_ahead, enter_epoch
+from paceline.training.loader_position import can_enter, draws_ahead, enter_epoch, start_epoch
 
 
 class BatchGroups:
@@ -19,7 +19,7 @@ class BatchGroups:
         self.batches, self.size = batches, size
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return self._groups(iter(self.batches))
+        return self._groups(start_epoch(self.batches))
 
     @property
     def can_enter(self) -> bool:

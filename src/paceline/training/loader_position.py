@@ -10,9 +10,14 @@ the rows of the earlier batches again, with the same random numbers, and loads n
 import copy
 from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
+
+from paceline.training.worker_pool import WorkerPool
+
+_POOLS: "WeakKeyDictionary[DataLoader[Any], WorkerPool]" = WeakKeyDictionary()
 
 
 @runtime_checkable
@@ -65,23 +70,33 @@ def _is_plain_loader(source: Any) -> bool:
     )
 
 
-def _batches_from(loader: "DataLoader[Any]", position: int) -> Iterator[Any]:
-    """The batches of an epoch from a position on.
+def start_epoch(source: Any) -> Iterator[Any]:
+    """The batches of a new epoch."""
+    pool = _pool_of(source)
+    return iter(source) if pool is None else pool.epoch(0)
 
-    Workers get another seed than at the start of the epoch, so that they do not repeat its augmentations.
-    """
+
+def _batches_from(loader: "DataLoader[Any]", position: int) -> Iterator[Any]:
+    """The batches of an epoch from a position on."""
+    pool = _pool_of(loader)
+    if pool is not None:
+        return pool.epoch(position)
     rest = copy.copy(loader)
     is_batched = loader.batch_sampler is not None
     sampler = _LateSampler(loader.batch_sampler if is_batched else loader.sampler, position)
     object.__setattr__(rest, "batch_sampler" if is_batched else "sampler", sampler)  # a loader refuses to be changed
-    object.__setattr__(rest, "persistent_workers", False)
-    rest._iterator = None  # pyright: ignore[reportPrivateUsage]
-    if loader.num_workers:
-        seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator)  # as a loader draws it
-        rest.generator = torch.Generator().manual_seed((int(seed) + position) % 2**63)
     batches = iter(rest)
     sampler.skip()
     return batches
+
+
+def _pool_of(source: Any) -> WorkerPool | None:
+    """The workers of a loader; None for other sources."""
+    if not (_is_plain_loader(source) and source.num_workers):
+        return None
+    if source not in _POOLS:
+        _POOLS[source] = WorkerPool(source)
+    return _POOLS[source]
 
 
 def generators_of(source: Any) -> "list[torch.Generator]":

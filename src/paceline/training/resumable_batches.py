@@ -18,7 +18,14 @@ from torch import Tensor
 
 from paceline.errors import TrainingError
 from paceline.training.live_iterators import MOST, MOST_WITH_WORKERS, LiveIterator, LiveIterators
-from paceline.training.loader_position import SeekableSource, can_enter, draws_ahead, enter_epoch, generators_of
+from paceline.training.loader_position import (
+    SeekableSource,
+    can_enter,
+    draws_ahead,
+    enter_epoch,
+    generators_of,
+    start_epoch,
+)
 from paceline.training.randomness import Randomness, get_random_state, set_random_state
 
 SLOW_SECONDS = 1.0  # reading an epoch again is worth a warning if it takes longer
@@ -61,7 +68,7 @@ class ResumableBatches:
         for _ in range(2):
             if self.position < 0:
                 self.begin_epoch()
-                self._iterator = iter(self.source)
+                self._iterator = start_epoch(self.source)
             elif self._iterator is None:
                 self._iterator = self._return_to_position()
             try:
