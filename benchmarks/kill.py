@@ -128,7 +128,7 @@ def run(folder: Path, moment: Moment | None = None) -> tuple[str | None, dict[st
 def journal(folder: Path) -> list[dict]:
     """The journal without seconds."""
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    return [{key: value for key, value in line.items() if key not in ("seconds", "spent")} for line in lines]
 
 
 def final_weights(folder: Path) -> dict[str, torch.Tensor]:
