@@ -72,7 +72,7 @@ def test_quiet_prints_the_result_and_json_one_object(folder: Path) -> None:
     assert data["done_steps"] == data["total_steps"] == 300
     assert set(data["best"]["values"]) == {"raw", "averaged"}
     assert f"fork {data['best']['fork']} ended best" in quiet.stdout
-    assert set(data["seconds"]) == {"training", "decide", "journal", "checkpoint"}
+    assert {"training", "decide", "journal", "checkpoint"} <= set(data["seconds"])
     assert all(fork["schedule"]["steps"] == 200 for fork in data["forks"])
 
 

@@ -11,7 +11,7 @@ from paceline.training import DeviceBatches, TorchTraining
 
 
 def small_network(
-    optimizer: str = "adam", *, evaluate: bool = True, loader: bool = True, every: int = 5, **settings
+    optimizer: str = "adam", *, evaluate: bool = True, loader: bool = True, every: int | None = 5, **settings
 ) -> TorchTraining:
     """A small network with batch norm and dropout, two parameter groups and four batches an epoch."""
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))

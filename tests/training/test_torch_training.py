@@ -2,6 +2,7 @@
 
 import random
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 
 from paceline import Schedule
 from paceline.errors import InputError
-from paceline.training import TorchTraining
+from paceline.training import TorchTraining, same_states
 from tests.training.example_trainings import small_network
 from tests.training.resuming import resumed
 
@@ -198,3 +199,63 @@ def test_a_loss_is_needed_only_without_a_step_or_an_evaluation() -> None:
     training = TorchTraining(model, optimizer, batches=[torch.ones(4, 1)], step=step, evaluate=evaluate)
     observed = run(training, 10)
     assert observed[-1][1]["raw"] < observed[0][1]["raw"]
+
+
+def measured(*, measure: bool = True, **settings: Any) -> TorchTraining:
+    training = small_network(**settings)
+    training.reseed(7)
+    if measure:
+        training.measure()
+    return training
+
+
+@pytest.mark.parametrize("evaluate", [True, False])
+def test_measuring_changes_nothing_about_the_run(evaluate: bool) -> None:
+    settings: dict[str, Any] = {"evaluate": evaluate, "every": 5}
+    assert run(measured(**settings), 17) == run(measured(measure=False, **settings), 17)
+
+
+def test_the_first_value_and_what_was_measured_belong_to_the_state() -> None:
+    training = measured(every=None)
+    assert training.observations.cost > 0
+    calls = list[nn.Module]()
+    fork = small_network(every=None)
+    evaluate = fork.evaluate
+    assert evaluate is not None
+    fork.evaluate = lambda model: calls.append(model) or evaluate(model)
+    fork.load_state_dict(deepcopy(training.state_dict()))
+    assert fork.observations == training.observations
+    observed = fork.advance(SCHEDULE, 17)
+    assert next(observed)[0] == 0
+    assert not calls
+    assert len(list(observed)) * 2 == len(calls)
+    assert "untrained" not in fork.state_dict()
+
+
+def test_the_time_of_a_study_is_expected_from_what_was_measured() -> None:
+    training = small_network(every=5)
+    assert training.expected_seconds([(3, 0, 10), (1, 10, 40)], 40) is None
+    training.measure()
+    assert training.step_times is not None
+    step, evaluation = training.step_times
+    assert training.expected_seconds([(3, 0, 10), (1, 10, 40)], 40) == (60 * step, 12 * evaluation, 12)
+
+
+def test_a_training_that_fails_while_it_is_measured_fails_as_a_fork() -> None:
+    training = small_network(every=None)
+    before = deepcopy(training.state_dict())
+    training.step = lambda *_: 1 / 0
+    training.measure()
+    assert training.step_times is None
+    after = {**training.state_dict(), "generators": before["generators"]}  # `evaluate` may draw random numbers
+    assert after.pop("untrained") == training.untrained
+    assert same_states(before, after)
+    with pytest.raises(ZeroDivisionError):
+        run(training, 5)
+
+
+def test_it_says_what_its_time_goes_into() -> None:
+    training = small_network(every=5)
+    run(training, 17)
+    assert training.seconds["evaluation"] > 0
+    assert training.seconds["loading"] > 0

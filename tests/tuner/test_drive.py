@@ -32,7 +32,10 @@ def test_tune_trains_and_returns_weights_that_give_the_value(tmp_path: Path) -> 
         assert training.evaluate(training.model.eval()) == pytest.approx(result.value, abs=1e-9)
     assert len(list((tmp_path / "checkpoints").iterdir())) == 1
     assert Study.open(tmp_path).finished is not None
-    assert set(result.seconds) == {"training", "decide", "journal", "checkpoint"}
+    assert set(result.seconds) == {
+        *("training", "evaluation", "loading"),
+        *("measure", "decide", "journal", "checkpoint"),
+    }
     assert all(seconds > 0 for seconds in result.seconds.values())
     assert result.seconds["decide"] >= sum(d.seconds for d in Study.open(tmp_path).decisions)
 

@@ -47,12 +47,26 @@ def test_forks_have_the_traces_of_both_weights() -> None:
     assert first.trace.values.tolist() == [2.5, 1.5, 0.5]
     assert first.raw.values.tolist() == [3.0, 2.0, 1.0]
     assert first.last_values == {"raw": 1.0, "averaged": 0.5}
-    assert first.final_means == {"raw": 2.0, "averaged": 1.5}
+    assert first.final_means == {"raw": 1.0, "averaged": 0.5}
     assert (first.interval_start, first.origin, clone.origin) == (20, (0, 20), (0, 20))
     assert (failed.alive, failed.failure) == (False, Failure("not finite", step=10))
     assert failed.raw is not None
     assert np.isnan(failed.raw.values[-1])
     assert clone.trace is None
+
+
+@pytest.mark.parametrize(("spacing", "tasks", "mean"), [(1, (), 3.0), (2, (), 2.0), (5, (), 1.0), (5, ("a",), 3.0)])
+def test_a_fork_is_judged_at_the_end_by_five_values_if_they_are_close_together(
+    spacing: int, tasks: tuple[str, ...], mean: float
+) -> None:
+    steps = tuple(range(70 - 5 * spacing, 71, spacing))
+    report = Report(0, 0, 70, steps, {"raw": (9.0, 5.0, 4.0, 3.0, 2.0, 1.0)})
+    schedule = Schedule.constant(0.1, 70)
+    settings = {"lr": [1e-3, 1.0], "steps": 70, **({"tasks": list(tasks)} if tasks else {})}
+    events = [Created(settings), Decided(1, 0), Interval(0, None, 0, 70, schedule, 1), report]
+    goal = Goal(GOAL.lr_range, 70, GOAL.objective, tasks=tasks)
+    (fork,) = HistoryView(goal).of(StudyState.of(events)).forks
+    assert fork.final_means == {"raw": mean}
 
 
 def test_raw_values_stand_in_if_the_others_were_not_observed() -> None:

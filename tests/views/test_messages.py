@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.study import Decided, Event, Interval
+from paceline.study import Decided, Event, Interval, Report
+from paceline.views.format import format_duration
 from paceline.views.messages import study_messages
 from tests.views.studies import EVENTS as PLAIN_EVENTS
 
@@ -80,3 +81,24 @@ def test_a_level_set_by_the_program_is_kept() -> None:
             assert not logger.isEnabledFor(logging.INFO)
     finally:
         logger.setLevel(logging.NOTSET)
+
+
+def test_what_a_study_will_take_is_said_and_corrected(lines: pytest.LogCaptureFixture) -> None:
+    spent = {2: {"training": 10.0, "evaluation": 4.0}, 3: {"training": 30.0, "evaluation": 8.0, "journal": 2.0}}
+    observed = sum(len(event.steps) for event in EVENTS[: _index(2)] if isinstance(event, Report))
+    with study_messages(Path("runs/a"), ()) as said:
+        for event in EVENTS:
+            if isinstance(event, Interval) and event.fork == 0 and not event.start:
+                said.on_expected(80.0, 20.0, 3 * observed)
+            said.on_event(replace(event, spent=spent.get(event.round, {})) if isinstance(event, Decided) else event)
+    said_so = [message for message in lines.messages if "expected" in message and "decision" not in message]
+    assert said_so[0] == "about 2 min expected, 20 % of it for evaluation"
+    done = sum(event.stop - event.start for event in EVENTS[: _index(2)] if isinstance(event, Report))
+    total = EVENTS[0].settings["total_steps"]  # pyright: ignore[reportAttributeAccessIssue]
+    seconds = 10.0 * total / done + 3 * 4.0
+    assert said_so[1] == f"after 14 s: about {format_duration(seconds)} expected in all"
+    assert lines.messages[-2] == "time: 40 s: 75 % training, 20 % evaluation, 5 % other"
+
+
+def _index(round_: int) -> int:
+    return next(i for i, event in enumerate(EVENTS) if isinstance(event, Decided) and event.round == round_)

@@ -28,7 +28,7 @@ from paceline.integrations.lightning_setup import (
     idle_trainer,
 )
 from paceline.integrations.lightning_validation import Validation
-from paceline.training import AVERAGE_SHARE, BatchGroups, TorchTraining, preserve_random_state
+from paceline.training import AVERAGE_SHARE, EVALUATE_SHARE, BatchGroups, TorchTraining, preserve_random_state
 
 
 def lightning_training(
@@ -37,6 +37,7 @@ def lightning_training(
     *,
     monitor: str | None = None,
     every: int | None = None,
+    evaluate_share: float = EVALUATE_SHARE,
     average: float | None = AVERAGE_SHARE,
     **trainer: Any,
 ) -> "Callable[[], LightningTraining]":
@@ -48,7 +49,8 @@ def lightning_training(
             the module's own loaders are used.
         monitor: the value that forks are compared by, as the module logs it in validation; by default the loss that
             `validation_step` returns, or "val_loss". Without validation data it is the training loss.
-        every: steps between observations; by default 200 observations a run.
+        every: steps between observations; by default as many as `evaluate_share` allows, up to about 40 a run.
+        evaluate_share: share of the time that evaluations may take, as in `TorchTraining`.
         average: share of the steps so far that the average of the weights covers; None switches it off.
         **trainer: arguments of a Trainer that make sense for a fork: accelerator, precision, accumulate_grad_batches,
             gradient_clip_val, gradient_clip_algorithm, limit_val_batches, deterministic, benchmark.
@@ -66,7 +68,7 @@ def lightning_training(
             f"lightning_training cannot take {', '.join(unknown)}: a fork takes {', '.join(TRAINER_SETTINGS)}; it "
             "runs on one device, without loggers, callbacks and checkpoints of Lightning's"
         )
-    return partial(_build, make_module, make_data, monitor, every, average, trainer)
+    return partial(_build, make_module, make_data, monitor, every, evaluate_share, average, trainer)
 
 
 def _build(
@@ -74,12 +76,15 @@ def _build(
     make_data: "Callable[[], Any] | None",
     monitor: str | None,
     every: int | None,
+    share: float,
     average: float | None,
     settings: dict[str, Any],
 ) -> "LightningTraining":
     data = make_data() if make_data is not None else None
     trainer = idle_trainer(settings)
-    return LightningTraining(make_module(), data, trainer, monitor=monitor, every=every, average=average)
+    return LightningTraining(
+        make_module(), data, trainer, monitor=monitor, every=every, evaluate_share=share, average=average
+    )
 
 
 class LightningTraining(TorchTraining):
@@ -96,6 +101,7 @@ class LightningTraining(TorchTraining):
         trainer: a Trainer for one device, not run.
         monitor: the logged value that forks are compared by.
         every: steps between observations.
+        evaluate_share: share of the time that evaluations may take.
         average: share of the steps so far that the average of the weights covers.
     """
 
@@ -107,6 +113,7 @@ class LightningTraining(TorchTraining):
         *,
         monitor: str | None = None,
         every: int | None = None,
+        evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
     ) -> None:
         self.trainer, self.epoch = trainer, 0
@@ -126,6 +133,7 @@ class LightningTraining(TorchTraining):
             evaluate=self._evaluate if has_validation else None,
             step=self._step,
             every=every,
+            evaluate_share=evaluate_share,
             average=average,
             scaler=trainer.precision_plugin,
         )

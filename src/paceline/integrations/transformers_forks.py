@@ -21,7 +21,7 @@ from transformers import Trainer
 from transformers.trainer_callback import DefaultFlowCallback
 
 from paceline.errors import InputError, TrainingError
-from paceline.training import AVERAGE_SHARE, BatchGroups, TorchTraining, preserve_random_state
+from paceline.training import AVERAGE_SHARE, EVALUATE_SHARE, BatchGroups, TorchTraining, preserve_random_state
 
 
 def trainer_training(
@@ -29,6 +29,7 @@ def trainer_training(
     *,
     monitor: str = "eval_loss",
     every: int | None = None,
+    evaluate_share: float = EVALUATE_SHARE,
     average: float | None = AVERAGE_SHARE,
 ) -> "Callable[[], TrainerTraining]":
     """A factory of trainings for `tune`, from a function that makes a Trainer.
@@ -37,7 +38,8 @@ def trainer_training(
         make_trainer: builds the Trainer, with its model, arguments and data.
         monitor: the metric that forks are compared by, as `Trainer.evaluate` names it. Without an eval_dataset it is
             the training loss.
-        every: steps between observations; by default 200 observations a run.
+        every: steps between observations; by default as many as `evaluate_share` allows, up to about 40 a run.
+        evaluate_share: share of the time that evaluations may take, as in `TorchTraining`.
         average: share of the steps so far that the average of the weights covers; None switches it off.
     """
     if not callable(make_trainer):
@@ -45,14 +47,14 @@ def trainer_training(
             f"make_trainer must be a function without arguments, got a {type(make_trainer).__name__}: pass "
             "`make` and not `make()`, since each fork has a Trainer of its own"
         )
-    return partial(_build, make_trainer, monitor, every, average)
+    return partial(_build, make_trainer, monitor, every, evaluate_share, average)
 
 
 def _build(
-    make_trainer: Callable[[], Trainer], monitor: str, every: int | None, average: float | None
+    make_trainer: Callable[[], Trainer], monitor: str, every: int | None, share: float, average: float | None
 ) -> "TrainerTraining":
     with preserve_random_state():  # a Trainer sets the global seeds
-        return TrainerTraining(make_trainer(), monitor=monitor, every=every, average=average)
+        return TrainerTraining(make_trainer(), monitor=monitor, every=every, evaluate_share=share, average=average)
 
 
 class TrainerTraining(TorchTraining):
@@ -66,6 +68,7 @@ class TrainerTraining(TorchTraining):
         trainer: the Trainer, for one device.
         monitor: the metric that forks are compared by, if there is an eval_dataset.
         every: steps between observations.
+        evaluate_share: share of the time that evaluations may take.
         average: share of the steps so far that the average of the weights covers.
     """
 
@@ -75,6 +78,7 @@ class TrainerTraining(TorchTraining):
         *,
         monitor: str = "eval_loss",
         every: int | None = None,
+        evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
     ) -> None:
         if not isinstance(trainer, Trainer):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -97,6 +101,7 @@ class TrainerTraining(TorchTraining):
             evaluate=self._evaluate if trainer.eval_dataset is not None else None,
             step=self._step,
             every=every,
+            evaluate_share=evaluate_share,
             average=average,
         )
         # after the average was copied from it: accelerate puts its own forward into the model, for mixed precision
@@ -163,13 +168,18 @@ class _ShuffledLoader:
         return iter(self._loader)
 
     @property
+    def can_enter(self) -> bool:
+        """Whether the data set is map-style, and so epochs can be entered in the middle."""
+        return isinstance(self._loader, DataLoaderShard) and not isinstance(self._loader.dataset, IterableDataset)
+
+    @property
     def draws_ahead(self) -> bool:
         """Whether batches are drawn before they are asked for: Accelerate's loaders are one batch ahead."""
         return True
 
     def epoch(self, position: int = 0) -> Iterator[Any] | None:
         """The batches of an epoch from a position on; None if the data set is not map-style."""
-        if not isinstance(self._loader, DataLoaderShard) or isinstance(self._loader.dataset, IterableDataset):
+        if not self.can_enter:
             return None
         self._set_epoch()
         batches = iter(skip_first_batches(self._loader, position))

@@ -14,7 +14,7 @@ from paceline.runner.fingerprint import Fingerprint
 from paceline.runner.stopwatch import Stopwatch
 from paceline.runner.user_errors import failure_of
 from paceline.study import Checkpoints, Failure, Interval, KeepRule, Report, failure_of_values
-from paceline.training import Training, values_by_weights
+from paceline.training import ExpectedTime, Training, values_by_weights
 
 Factory = Callable[[], Training]
 Factories = Factory | Sequence[Factory]  # of one training, or of each task of a family
@@ -154,6 +154,13 @@ class Runner(ABC):
 
     def fingerprint(self, task: int, *, may_build: bool = True) -> Fingerprint | None:
         """What the training of a task consists of; None if that is not known, or has to be built and may not."""
+        return None
+
+    def expected_seconds(self, intervals: Sequence[tuple[int, int, int]], steps: int) -> ExpectedTime | None:
+        """How long a study of runs of `steps` takes; None if it is not known.
+
+        Each interval is how many forks train from which step to which.
+        """
         return None
 
     def clone_seed(self, interval: Interval) -> int | None:

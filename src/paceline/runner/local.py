@@ -1,6 +1,7 @@
 """Forks one after the other, in this process. One training serves all of them: a fork's state is its checkpoint."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ from paceline.runner.fingerprint import Fingerprint, fingerprint_of_training
 from paceline.runner.fresh_training import note_trained, refuse_shared_weights, refuse_trained
 from paceline.runner.user_errors import failure_of
 from paceline.study import Failure, Interval, Report
-from paceline.training import Reseedable, Training, copy_state, load_checkpoint, same_states, save_checkpoint
+from paceline.training import (
+    ExpectedTime,
+    Reseedable,
+    Timed,
+    Training,
+    copy_state,
+    load_checkpoint,
+    same_states,
+    save_checkpoint,
+)
 
 
 class Local(Runner):
@@ -50,7 +60,18 @@ class Local(Runner):
         if not start.exists():
             self.turn_to(task)
             refuse_trained(self.training)
+            self.measure()
             self._save(start)
+
+    def measure(self) -> None:
+        """Have the training measure itself, before its first state is saved."""
+        if isinstance(self.training, Timed):
+            with self.stopwatch.on("measure"):
+                self.training.measure()
+
+    def expected_seconds(self, intervals: Sequence[tuple[int, int, int]], steps: int) -> ExpectedTime | None:
+        """How long a study of runs of `steps` takes, if the training has measured itself."""
+        return self.training.expected_seconds(intervals, steps) if isinstance(self.training, Timed) else None
 
     def turn_to(self, task: int) -> None:
         """Have the training of this task at hand."""
@@ -123,7 +144,7 @@ class Local(Runner):
     ) -> Generator[int, None, Failure | None]:
         """Train and collect observations; how it failed is returned, None if it did not."""
         at_last_yield: dict[str, Any] | None = None
-        with self.stopwatch.on("training"):
+        with self._on_training():
             for step, value in self.training.advance(interval.schedule, interval.stop):
                 failure = observations.add(step, value)
                 if failure is not None:
@@ -141,6 +162,18 @@ class Local(Runner):
             return None
         yielded = f"the training yielded nothing up to step {interval.stop:,}"
         return failure_of(TrainingError(f"{yielded}: it must yield (step, value) as it trains"))
+
+    @contextmanager
+    def _on_training(self) -> Generator[None]:
+        """Count the time inside as training, but for what the training spends on other things."""
+        parts: Mapping[str, float] = self.training.seconds if isinstance(self.training, Timed) else {}
+        before = dict(parts)
+        try:
+            with self.stopwatch.on("training"):
+                yield
+        finally:
+            for name, seconds in parts.items():
+                self.stopwatch.move("training", name, seconds - before.get(name, 0.0))
 
     def _check_complete(self, at_last_yield: dict[str, Any]) -> None:
         """Refuse a training whose state is complete only after its last yield: the best weights would be wrong."""

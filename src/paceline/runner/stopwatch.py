@@ -26,6 +26,11 @@ class Stopwatch:
     def __init__(self, *names: str) -> None:
         self.seconds = dict.fromkeys(names, 0.0)
 
+    def move(self, source: str, name: str, seconds: float) -> None:
+        """Count seconds under another name than they were counted under."""
+        for key, change in ((source, -seconds), (name, seconds)):
+            self.seconds[key] = self.seconds.get(key, 0.0) + change
+
     @contextmanager
     def on(self, name: str) -> Generator[Lap]:
         """Count the time inside under `name`."""

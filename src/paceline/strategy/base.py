@@ -72,7 +72,7 @@ class Fork:
         raw: what was observed of raw weights; the same as `trace` if the objective names them, or if nothing else was
             observed.
         last_values: the values at the end of its latest report, by weights.
-        final_means: means of the last five values of that report, by weights.
+        final_means: means of the last five values of that report, by weights; of fewer if they are far apart.
         alive: whether it may go on.
         failure: how it failed.
         task: number of its task in a family.
@@ -207,6 +207,10 @@ class Strategy(ABC):
     @abstractmethod
     def total_steps(self, goal: Goal) -> int:
         """The most steps that all forks together will take."""
+
+    def planned_intervals(self, goal: Goal) -> list[tuple[int, int, int]]:
+        """How many forks are to train from which step to which, as far as that is known before the start."""
+        return [(max(1, round(self.total_steps(goal) / goal.steps)), 0, goal.steps)]
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -236,6 +236,10 @@ class Dynamic(Strategy):
         steps = plan.total_steps(goal.steps)
         return steps + plan.longest_interval(goal.steps) if steps == goal.steps else steps
 
+    def planned_intervals(self, goal: Goal) -> list[tuple[int, int, int]]:
+        """Those of the plan."""
+        return self.plan.for_steps(goal.steps).intervals(goal.steps)
+
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data."""
         return {

@@ -109,8 +109,12 @@ class ForkPlan:
 
     def total_steps(self, steps: int) -> int:
         """Steps of all forks together."""
-        intervals = pairwise(self.change_points(steps))
-        return sum(forks * (stop - start) for forks, (start, stop) in zip(self._fork_counts, intervals, strict=True))
+        return sum(forks * (stop - start) for forks, start, stop in self.intervals(steps))
+
+    def intervals(self, steps: int) -> list[tuple[int, int, int]]:
+        """How many forks train from which step to which."""
+        points = pairwise(self.change_points(steps))
+        return [(forks, start, stop) for forks, (start, stop) in zip(self._fork_counts, points, strict=True)]
 
     def longest_interval(self, steps: int) -> int:
         """Steps of the longest interval."""

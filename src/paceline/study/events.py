@@ -6,7 +6,7 @@ reports, and the journal holds both.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from operator import lt
 from typing import Annotated, Any, ClassVar, cast
@@ -137,6 +137,7 @@ class Decided(Event):
         reasons: why.
         details: numbers for views, as docs/journal.md lists them.
         seconds: how long the strategy took.
+        spent: wall seconds of the study so far, by what they were spent on.
     """
 
     name: ClassVar[str] = "decided"
@@ -145,6 +146,9 @@ class Decided(Event):
     reasons: tuple[Reason, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     seconds: Annotated[float, Range(0, MAX_SECONDS)] = 0.0
+    spent: dict[str, Annotated[float, Range(0, MAX_SECONDS)]] = field(
+        default_factory=dict[str, float], compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +186,13 @@ _ALWAYS = ("reasons", "details", "seconds")  # written even if they are empty
 def to_json(event: Event) -> dict[str, Any]:
     """Plain data. Numbers that are not finite become None, and default values are omitted."""
     values = {f.name: getattr(event, f.name) for f in fields(event)}
-    written = {
-        f.name: values[f.name]
-        for f in fields(event)
-        if f.name in _ALWAYS or f.default is MISSING or values[f.name] != f.default
-    }
+    written = {f.name: values[f.name] for f in fields(event) if f.name in _ALWAYS or values[f.name] != _default(f)}
     return {"event": event.kind, **{name: _plain(value) for name, value in written.items()}}
+
+
+def _default(of: Field[Any]) -> Any:
+    """The default of a field; `MISSING` if it has none."""
+    return of.default if of.default_factory is MISSING else of.default_factory()
 
 
 def from_json(data: dict[str, Any]) -> Event:

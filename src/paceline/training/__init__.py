@@ -17,7 +17,17 @@ from paceline.training.checkpoint import (
     write_checkpoint,
 )
 from paceline.training.device_batches import DeviceBatches
-from paceline.training.protocol import Evaluating, Observation, Reseedable, Training, values_by_weights
+from paceline.training.observation_plan import EVALUATE_SHARE
+from paceline.training.protocol import (
+    Evaluating,
+    ExpectedTime,
+    Observation,
+    Reseedable,
+    StepTimes,
+    Timed,
+    Training,
+    values_by_weights,
+)
 from paceline.training.randomness import Randomness, get_random_state, preserve_random_state, set_random_state
 from paceline.training.rates import rate_ratios, set_rates
 from paceline.training.single_process import check_single_process
@@ -43,13 +53,17 @@ _LAZY = {
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     *_LAZY,
     "AVERAGE_SHARE",
+    "EVALUATE_SHARE",
     "ArrayLike",
     "BatchGroups",
     "DeviceBatches",
     "Evaluating",
+    "ExpectedTime",
     "Observation",
     "Randomness",
     "Reseedable",
+    "StepTimes",
+    "Timed",
     "TorchTraining",
     "Training",
     "WeightAverage",

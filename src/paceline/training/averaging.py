@@ -6,7 +6,7 @@ Averaging removes gradient noise. A run judged by its averaged weights does not 
 lowered (docs/design.md).
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import chain
@@ -62,7 +62,7 @@ class WeightAverage(nn.Module):
     def update(self, model: nn.Module) -> None:
         """Include the model's present weights."""
         if not self._model or self._model[0] is not model:
-            self._model, self._slots = [model], (_slots(self.module), _slots(model))
+            self._model, self._slots = [model], (list(_slots(self.module)), list(_slots(model)))
         groups = dict[tuple[torch.device, bool], tuple[list[Tensor], list[Tensor]]]()
         for own, slot, is_averaged in zip(*self._slots, self._is_averaged, strict=True):
             new = slot.tensor
@@ -117,12 +117,12 @@ class _Slot(NamedTuple):
         return self.tensors[self.name]
 
 
-def _slots(model: nn.Module) -> list[_Slot]:
+def _slots(model: nn.Module) -> Iterator[_Slot]:
     """The places of a model's parameters and buffers, in the order of `_tensors`."""
     modules = list(model.modules())
     holders = [m._parameters for m in modules] + [m._buffers for m in modules]  # pyright: ignore[reportPrivateUsage]
     slots = {id(tensor): _Slot(held, name) for held in reversed(holders) for name, tensor in reversed(held.items())}
-    return [slots[id(tensor)] for tensor in _tensors(model)]
+    return (slots[id(tensor)] for tensor in _tensors(model))
 
 
 @torch.no_grad()

@@ -3,8 +3,8 @@
 Only for sources that cannot be entered in the middle. An iterator is found again by its position and by the random
 state that its epoch began with, which is what decides the batches of an epoch.
 
-Some sources share one position among all their iterators, such as a class whose `__iter__` returns the object itself. So
-the first iterator that is taken up again is compared with one that reads the epoch from its start. If their batches
+Some sources share one position among all their iterators, such as a class whose `__iter__` returns the object itself.
+So the first iterator that is taken up again is compared with one that reads the epoch from its start. If their batches
 differ, no iterators are kept from then on.
 """
 

@@ -1,7 +1,7 @@
 """What a training must be able to do to be tuned."""
 
-from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from paceline.traces import Schedule
 
@@ -53,4 +53,51 @@ class Reseedable(Protocol):
 
     def reseed(self, seed: int) -> None:
         """Start all random numbers from this seed."""
+        ...
+
+
+class StepTimes(NamedTuple):
+    """How long things take, in seconds.
+
+    Args:
+        step: one update.
+        evaluation: of all weights that are evaluated; 0 without `evaluate`.
+    """
+
+    step: float
+    evaluation: float
+
+
+class ExpectedTime(NamedTuple):
+    """How long a study is expected to take, in seconds.
+
+    Args:
+        training: of all steps.
+        evaluation: of all evaluations.
+        observations: how many there are.
+    """
+
+    training: float
+    evaluation: float
+    observations: int
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A training that measures itself before a study, and says what its time goes into."""
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Seconds so far by what they were spent on, such as "evaluation"; the rest was training."""
+        ...
+
+    def measure(self) -> None:
+        """Measure how long things take, before the first state of a study is saved."""
+        ...
+
+    def expected_seconds(self, intervals: Sequence[tuple[int, int, int]], steps: int) -> ExpectedTime | None:
+        """How long a study of runs of `steps` takes; None if nothing was measured.
+
+        Each interval is how many forks train from which step to which.
+        """
         ...

@@ -9,6 +9,7 @@ the same state and at rates that change from step to step. If the host counts so
 differ, and the training is refused with the reason.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from paceline.traces import Schedule
 from paceline.training.device_optimizer import DeviceOptimizer
-from paceline.training.protocol import Observation
+from paceline.training.protocol import Observation, StepTimes, values_by_weights
 from paceline.training.recordable import NotRecordableError, check_recordable, recording
 from paceline.training.state_copy import copy_state
 from paceline.training.state_layout import flatten_state, restore_state
@@ -28,7 +29,8 @@ from paceline.training.work_stream import WorkStream
 # counters on the device: batches of the epoch, rates used since they were last sent, steps since the interval began
 EPOCH_POSITION, RATE_INDEX, INTERVAL_STEPS = range(3)
 RATES_SENT = 512  # at a time
-TRIAL_STEPS = 3  # on which a recording is compared with the plain step
+COMPARED_STEPS = 3  # on which a recording is compared with the plain step
+TRIAL_STEPS = 10  # that are timed before a study
 TOLERANCE = 0.05  # how far weights may differ after a trial step, as a share of how far the step moved them
 
 
@@ -108,7 +110,7 @@ class RecordedTraining:
                     "the model or the optimiser replaces its tensors by new ones: change them in place, with copy_ or "
                     "mul_"
                 )
-            for _ in range(TRIAL_STEPS):
+            for _ in range(COMPARED_STEPS):
                 self._compare_with_plain_step(replay)
         return replay
 
@@ -161,6 +163,31 @@ class RecordedTraining:
             return None
         same = torch.allclose(plain, self._values, rtol=0.01, atol=1e-6, equal_nan=True)
         return replay if same else None
+
+    def measure(self) -> None:
+        """Evaluate the untrained weights, and time this and a few steps, as `TorchTraining.measure` does."""
+        training = self.training
+        if training.steps_done or training.untrained is not None:
+            return
+        evaluation = 0.0
+        if training.evaluate is not None:
+            self.stream.synchronize()
+            began = time.perf_counter()
+            self.observe()
+            training.untrained = values_by_weights(self.observations()[-1][1])
+            evaluation = time.perf_counter() - began
+        start = restore_state(flatten_state(self.state_dict()))
+        self.begin(Schedule.constant(float(self._optimizer.rates[0]), steps=1 + TRIAL_STEPS))
+        self.step()
+        self.stream.synchronize()
+        began = time.perf_counter()
+        for _ in range(TRIAL_STEPS):
+            self.step()
+        self.stream.synchronize()
+        training.step_times = StepTimes((time.perf_counter() - began) / TRIAL_STEPS, evaluation)
+        self.load_state_dict(start)
+        if training.evaluate is not None:
+            training.observations = training.observations.with_cost(evaluation / training.step_times.step)
 
     def begin(self, schedule: Schedule) -> None:
         """Begin an interval at the rates of a schedule."""
@@ -258,6 +285,7 @@ class RecordedTraining:
             self._optimizer.load_state_dict(state["optimizer"])
         self._needs_plain_step = not self._optimizer.has_state
         training.steps_done = int(state["done"])
+        training.load_observations(state)
         batches.set_position(state)
         if batches.position >= 0:
             training.randomness.state = batches.epoch_random_state
@@ -276,6 +304,7 @@ class RecordedTraining:
         other.stream.wait_for(self.stream)
         self._needs_plain_step = other._needs_plain_step
         self.training.steps_done = other.training.steps_done
+        self.training.observations, self.training.untrained = other.training.observations, other.training.untrained
         self.training.batches.set_position(other.training.batches.state_dict())
         self.training.randomness.state = other.training.randomness.state
         self.stream.set_random_state(other.stream.random_state())

@@ -132,11 +132,12 @@ class ResumableBatches:
 
     def _return_to_position(self) -> Iterator[Any]:
         """The rest of the epoch, from the position on."""
-        live = self._live.take(self.position, self.epoch_random_state, self._from_position)
-        if live is not None:
-            _set_states(generators_of(self.source), live.generators)
-            return live.batches
         now = get_random_state()
+        if self._reads_again():
+            live = self._live.take(self.position, self.epoch_random_state, self._from_position)
+            if live is not None:
+                _set_states(generators_of(self.source), live.generators)
+                return live.batches
         try:
             return self._from_position()
         finally:

@@ -5,8 +5,10 @@ the random generators and the position in the data. On the CPU, a fork resumed f
 bit.
 """
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,17 @@ from torch.optim import Optimizer
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.training.averaging import AVERAGE_SHARE, WeightAverage
-from paceline.training.protocol import Observation
+from paceline.training.observation_plan import EVALUATE_SHARE, ObservationPlan
+from paceline.training.protocol import ExpectedTime, Observation, StepTimes
 from paceline.training.randomness import Randomness
 from paceline.training.rates import rate_ratios, set_rates
 from paceline.training.resumable_batches import ResumableBatches
 from paceline.training.returned_values import check_evaluation, check_loss, check_step, loss_that_is_not_needed
+from paceline.training.state_copy import copy_state
 
 RECENT_BATCHES = 4  # without `evaluate`, the averaged weights are judged by this many of the latest batches
-OBSERVATIONS = 200  # of a run, unless `every` is given
+RECENT_COST = RECENT_BATCHES / 3  # in steps: a forward pass is about a third of one
+TRIAL_STEPS = 5  # that are timed before a study
 
 Loss = Callable[[nn.Module, Any], Tensor]
 Step = Callable[[nn.Module, Optimizer, Any], "Tensor | float"]
@@ -46,7 +51,10 @@ class TorchTraining:
             averaged weights on the latest batches.
         step: step(model, optimizer, batch) -> loss, for updates that do more than a backward pass and a step:
             clipping, mixed precision, several losses.
-        every: steps between observations; by default 200 observations per run.
+        every: steps between observations. By default a run has about 40 evaluations, more just before decisions, or
+            as many as `evaluate_share` allows. Without `evaluate` it has up to 200 observations.
+        evaluate_share: share of the time that evaluations may take. Each decision needs one at least. How long they
+            take is measured once, at the start of a study.
         average: share of the steps so far that the average of the weights covers; None turns it off.
         scaler: a gradient scaler that `step` uses, so that checkpoints include it.
     """
@@ -61,33 +69,86 @@ class TorchTraining:
         evaluate: "Callable[[nn.Module], float | Tensor] | None" = None,
         step: "Step | None" = None,
         every: int | None = None,
+        evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
         scaler: Any = None,
     ) -> None:
-        if every is not None and every < 1:
-            raise InputError(f"every must be 1 or more, got {every}: it is the number of steps between observations")
         if loss is None and (step is None or evaluate is None):
             raise InputError("loss= is missing: pass loss(model, batch), or both step= and evaluate=")
+        self.observations = ObservationPlan(evaluate is not None, every, evaluate_share)
+        if evaluate is None and average is not None:
+            self.observations = self.observations.with_cost(RECENT_COST)
         self.model, self.optimizer = model, optimizer
         self.loss: Loss = loss_that_is_not_needed if loss is None else loss
-        self.evaluate, self.step, self.every, self.scaler = evaluate, step, every, scaler
+        self.evaluate, self.step, self.scaler = evaluate, step, scaler
         self.average = WeightAverage(model, average) if average is not None else None
         self.rate_ratios = rate_ratios(optimizer)
         _check_parameters(model, optimizer)
         self.steps_done = 0
         self.randomness = Randomness()
         self.batches = ResumableBatches(batches, self.randomness)
+        self.untrained: dict[str, float] | None = None  # the values of `evaluate` before the first step, if known
+        self.step_times: StepTimes | None = None
+        self.seconds = {"evaluation": 0.0, "loading": 0.0}
         self._recent: deque[Any] = deque(maxlen=RECENT_BATCHES)
 
+    def measure(self) -> None:
+        """Evaluate the untrained weights, and time this and a few steps. All else is left as it was.
+
+        A study calls it once, before the first state is saved. What is found belongs to the state, so that forks need
+        not do it again and are all observed at the same steps. An error is left to the forks, which will meet it too.
+        """
+        if self.steps_done or self.untrained is not None:
+            return
+        start, evaluation = copy_state(self.state_dict()), 0.0
+        try:
+            if self.evaluate is not None:
+                with self.randomness.activate():
+                    self.untrained = self._evaluation()
+                evaluation, start = self.seconds["evaluation"], copy_state(self.state_dict())
+            self.step_times = StepTimes(self._time_steps(), evaluation)
+        except Exception:
+            self.step_times = None
+        finally:
+            self.load_state_dict(start)
+            self.optimizer.zero_grad()
+            self.seconds = dict.fromkeys(self.seconds, 0.0)
+        if self.evaluate is not None and self.step_times is not None:
+            self.observations = self.observations.with_cost(evaluation / self.step_times.step)
+
+    def expected_seconds(self, intervals: Sequence[tuple[int, int, int]], steps: int) -> ExpectedTime | None:
+        """How long a study of runs of `steps` takes; None if nothing was measured.
+
+        Each interval is how many forks train from which step to which.
+        """
+        if self.step_times is None:
+            return None
+        trained = sum(forks * (stop - start) for forks, start, stop in intervals)
+        count = sum(forks * self.observations.count(start, stop, steps) for forks, start, stop in intervals)
+        return ExpectedTime(trained * self.step_times.step, count * self.step_times.evaluation, count)
+
+    def _time_steps(self) -> float:
+        """Seconds of a step, from a few of them at the optimiser's own rates. The first one warms up."""
+        seconds = list[float]()
+        with self.randomness.activate():
+            for _ in range(TRIAL_STEPS):
+                began = time.perf_counter()
+                self.update(self.batches.next())
+                self._synchronize()
+                self.steps_done += 1
+                seconds.append(time.perf_counter() - began)
+        return median(seconds[1:])
+
     def advance(self, schedule: Schedule, stop: int) -> Iterator[Observation]:
-        """Train to step `stop`; yield raw and averaged values every `every` steps and at `stop`."""
+        """Train to step `stop`; yield raw and averaged values on the way and at `stop`."""
         # checkpoints hold no batches, so a run that continues must forget them as a resumed one does
         self._recent.clear()
         self.batches.begin_interval()
         if self.steps_done == 0 and self.evaluate is not None:
-            with self.randomness.activate():
-                value = self._evaluation()
-            yield 0, value
+            if self.untrained is None:
+                with self.randomness.activate():
+                    self.untrained = self._evaluation()
+            yield 0, self.untrained
         while self.steps_done < stop:
             with self.randomness.activate():
                 target = self.next_observation(schedule, stop)
@@ -100,7 +161,9 @@ class TorchTraining:
     def _train_step(self, schedule: Schedule) -> Tensor:
         """One update at the schedule's rate; returns the loss before it."""
         set_rates(self.optimizer, schedule(self.steps_done) * self.rate_ratios)
+        began = time.perf_counter()
         batch = self.batches.next()
+        self.seconds["loading"] += time.perf_counter() - began
         if self.average is not None and self.evaluate is None:
             self._recent.append(batch)
         loss = self.update(batch)
@@ -109,7 +172,8 @@ class TorchTraining:
 
     def update(self, batch: Any) -> Tensor:
         """One update of the weights and of their average, at the optimiser's rates; returns the loss before it."""
-        self.model.train()
+        if not self.model.training:  # this goes through all modules
+            self.model.train()
         if self.step is not None:
             loss = check_step(self.step(self.model, self.optimizer, batch))
         else:
@@ -122,24 +186,26 @@ class TorchTraining:
         return loss.detach().float()  # stays on its device, so the host does not wait for it
 
     def next_observation(self, schedule: Schedule, stop: int) -> int:
-        """The step of the next observation: a multiple of `every`, or `stop`.
-
-        Forks are compared by their last observation. So a mean training loss must not be taken over a few steps only:
-        if less than half of `every` would remain until `stop`, the observation is made at `stop` instead.
-        """
-        every = self.every or max(1, schedule.steps // OBSERVATIONS)
-        target = (self.steps_done // every + 1) * every
-        least = every / 2 if self.evaluate is None else 0
-        return target if stop - target >= least else stop
+        """The step of the next observation, at `stop` at the latest."""
+        return self.observations.next(self.steps_done, schedule, stop)
 
     @torch.no_grad()
     def _evaluation(self) -> dict[str, float]:
         """The values of `evaluate`, by weights."""
         values: dict[str, float] = {}
+        self._synchronize()  # steps that are queued are not part of it
+        began = time.perf_counter()
         for name, model in self.models():
             model.eval()
             values[name] = float(self.evaluate_model(model))
+        self.seconds["evaluation"] += time.perf_counter() - began
         return values
+
+    def _synchronize(self) -> None:
+        """Wait for the device."""
+        device = next(self.model.parameters()).device
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
 
     def untrained_values(self, loss: float) -> dict[str, float]:
         """Without `evaluate`: the values before the first update, when the average is the weights themselves."""
@@ -178,6 +244,8 @@ class TorchTraining:
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict() if self.scaler is not None else {},
             "generators": self.randomness.state,
+            "observations": self.observations.state_dict(),
+            **({"untrained": self.untrained} if self.steps_done == 0 and self.untrained is not None else {}),
             **self.batches.state_dict(),
         }
 
@@ -190,12 +258,19 @@ class TorchTraining:
         if self.scaler is not None:
             self.scaler.load_state_dict(state["scaler"])
         self.steps_done = int(state["done"])
+        self.load_observations(state)
         self.batches.load_state_dict(state)
         self.randomness.state = state["generators"]
 
+    def load_observations(self, state: dict[str, Any]) -> None:
+        """Take over what a state holds about observations."""
+        self.observations = self.observations.with_state(state.get("observations"))
+        self.untrained = state.get("untrained")
+
     def reseed(self, seed: int) -> None:
         """Start all random numbers from this seed, and a new epoch."""
-        self.batches.restart()
+        with self.randomness.activate():
+            self.batches.restart(seed)
         self.randomness.reseed(seed)
 
 

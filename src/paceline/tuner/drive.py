@@ -11,9 +11,9 @@ from paceline.runner import Factories, Runner, make_runner, without_variables
 from paceline.strategy import Keep, Strategy
 from paceline.study import Checkpoints, Event, Interval, describe_failure, read_settings, refuse_other_files
 from paceline.traces import LearningRateRange, Mode
-from paceline.training import Training, check_single_process, load_checkpoint
+from paceline.training import ExpectedTime, Training, check_single_process, load_checkpoint
 from paceline.tuner.changed_training import ChangedTraining
-from paceline.tuner.hooks import hooks_of
+from paceline.tuner.hooks import Hooks, hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
 from paceline.tuner.round_reports import round_reports
@@ -79,7 +79,7 @@ def tune(
                 early_stop=early_stop,
             )
 
-        tuner, started = run_study(stack, training, runner, folder, make, hooks.on_step, seed, retries)
+        tuner, started = run_study(stack, training, runner, folder, make, hooks, seed, retries)
         return keep_winner(tuner, started, folder, study)
 
 
@@ -104,7 +104,7 @@ def run_study(
     runner: "str | Callable[[Factories], Runner]",
     folder: Path,
     make_tuner: Callable[[Runner], Tuner],
-    on_step: "Callable[[int, int], None] | None",
+    hooks: Hooks,
     seed: int,
     retries: int,
 ) -> tuple[Tuner, Runner]:
@@ -124,8 +124,8 @@ def run_study(
             "runner='ray' and the same storage"
         )
     started.stopwatch, started.keep_rule, started.is_named = tuner.stopwatch, tuner.keep_rule, tuner.is_named
-    if on_step is not None:
-        started.on_step = on_step
+    if hooks.on_step is not None:
+        started.on_step = hooks.on_step
     changed = ChangedTraining(
         folder, training, tuner.goal.tasks, has_begun=tuner.has_begun, is_finished=tuner.is_finished
     )
@@ -136,7 +136,7 @@ def run_study(
         for task in sorted({interval.task for interval in intervals}):
             with naming_task(tuner, task):
                 changed.compare(task, started)
-        run_round(tuner, started, intervals, retries)
+        run_round(tuner, started, intervals, retries, hooks.on_expected)
     return tuner, started
 
 
@@ -153,11 +153,21 @@ def keep_winner(tuner: Tuner, runner: Runner, folder: Path, study: "str | Path |
     return replace(result, state=load_checkpoint(path) if study is None else path)
 
 
-def run_round(tuner: Tuner, runner: Runner, intervals: list[Interval], retries: int) -> None:
+def run_round(
+    tuner: Tuner,
+    runner: Runner,
+    intervals: list[Interval],
+    retries: int,
+    on_expected: "Callable[[ExpectedTime], None] | None" = None,
+) -> None:
     """Train open intervals and report on each. A checkpoint is deleted when no open interval begins from it."""
     for task in sorted({interval.task for interval in intervals if interval.start == 0}):
         with naming_task(tuner, task):
             runner.prepare(task)
+    if tuner.history.round == 1 and on_expected is not None and not tuner.goal.tasks:
+        expected = runner.expected_seconds(tuner.strategy.planned_intervals(tuner.goal), tuner.goal.steps)
+        if expected is not None:
+            on_expected(expected)
     needed = _needed(runner, tuner, intervals)
     runner.keep_only(needed)
     waiting = {interval.fork: interval for interval in intervals}

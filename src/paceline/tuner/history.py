@@ -15,6 +15,7 @@ from paceline.study import (
     ForkState,
     ForkTraces,
     Interval,
+    Report,
     StudyState,
     TurnRule,
     Values,
@@ -23,7 +24,8 @@ from paceline.study import (
 )
 from paceline.traces import has_diverged
 
-FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at the end of a run
+FINAL_VALUES = 5  # values at the end of a report whose mean judges a fork at the end of a run ...
+FINAL_SHARE = 0.07  # ... if they are of this last part of it: what was seen before says more about other rates
 
 
 class HistoryView:
@@ -75,6 +77,13 @@ class HistoryView:
         before = steps <= interval.start
         return steps[before], values[before]
 
+    def _final_count(self, report: Report) -> int:
+        """How many values at the end of a report judge its fork at the end of a run. A family's runs have few."""
+        if self.goal.tasks:
+            return FINAL_VALUES
+        late = np.array(report.steps[-FINAL_VALUES:]) >= report.stop - FINAL_SHARE * self.goal.steps
+        return max(1, int(late.sum()))
+
     def _build(self, state: StudyState, fork: ForkState) -> Fork:
         latest, reports = state.latest_interval(fork), state.reports(fork)
         trace = self._traces.of(state, fork)
@@ -88,7 +97,9 @@ class HistoryView:
             trace=trace,
             raw=trace if self.goal.objective.weights == "raw" or not has_raw else self._raw.of(state, fork),
             last_values={weights: column[-1] for weights, column in values.items()},
-            final_means={weights: float(np.mean(column[-FINAL_VALUES:])) for weights, column in values.items()},
+            final_means={
+                weights: float(np.mean(column[-self._final_count(reports[-1]) :])) for weights, column in values.items()
+            },
             alive=fork.alive,
             failure=reports[-1].failure if reports else None,
             task=latest.task,

@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paceline.study import Event, read_journal
+from paceline.training import ExpectedTime
 
 
 class Hooks(NamedTuple):
-    """What is called as a study goes."""
+    """What is called as a study goes.
+
+    Args:
+        on_event: with every new event.
+        on_step: with (fork, step).
+        on_expected: with how long the study is expected to take, before the first interval.
+    """
 
     on_event: "Callable[[Event], None] | None"
     on_step: "Callable[[int, int], None] | None"
+    on_expected: "Callable[[ExpectedTime], None] | None" = None
 
 
 @contextmanager
@@ -31,7 +39,11 @@ def hooks_of(
 
     past = () if study is None else read_journal(Path(study) / "journal.jsonl")
     with study_messages(None if study is None else Path(study), past) as said:
-        yield Hooks(_each(said.on_event, on_event), _each(said.on_step, on_step))
+
+        def on_expected(expected: ExpectedTime) -> None:
+            said.on_expected(*expected)
+
+        yield Hooks(_each(said.on_event, on_event), _each(said.on_step, on_step), on_expected)
 
 
 def _each(*hooks: "Callable[..., None] | None") -> Callable[..., None]:

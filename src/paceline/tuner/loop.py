@@ -118,6 +118,7 @@ class Tuner:
         self.stopwatch = Stopwatch("training", "decide", "journal", "checkpoint")
         self._state = StudyState()
         self._view = HistoryView(self.goal)
+        self._spent_before: dict[str, float] = {}
         self._handed_out: set[Interval] = set()
         self._is_recorded = True  # whether the state holds what the journal does
         self._warned = False
@@ -293,8 +294,14 @@ class Tuner:
         step = decision.intervals[0].start if decision.intervals else _latest_step(history)
         details = {**decision.details, "proposals": len(decision.intervals)}
         reasons = tuple(map(as_reason, decision.reasons))
-        decided = Decided(history.round + 1, step, reasons, details, lap.seconds)
+        decided = Decided(history.round + 1, step, reasons, details, lap.seconds, self._spent())
         self._record(decided, *consequences(history, decision, step))
+
+    def _spent(self) -> dict[str, float]:
+        """Seconds of the study so far, those of earlier processes included."""
+        now, before = self.stopwatch.seconds, self._spent_before
+        total = {name: before.get(name, 0.0) + now.get(name, 0.0) for name in {**before, **now}}
+        return {name: round(seconds, 3) for name, seconds in total.items() if seconds > 0}
 
     def _propose(self, history: History) -> Decision:
         """The strategy's decision; the end if runs have turned and nothing is left that may beat their best."""
@@ -332,6 +339,8 @@ class Tuner:
         """Go on where the journal stops, or begin it."""
         if self._journal is not None and self._journal.events:
             self._replay(list(self._journal.events))
+            latest = self._state.latest_decision
+            self._spent_before = {} if latest is None else latest.spent
         else:
             self._record(Created(self._settings()))
         self._settle()

@@ -31,8 +31,9 @@ class Result:
         history: everything that was observed.
         advice: what to do where there is no result, or one that makes no sense.
         state: the best fork's last checkpoint, or its content.
-        seconds: wall seconds of this process: "training" (advancing and evaluating), "decide" (the strategy), "journal"
-            (waiting for the disk) and "checkpoint" (saving and loading).
+        seconds: wall seconds of this process: "training", "evaluation", "loading" (of batches), "measure" (a few steps
+            before the start), "decide" (the strategy), "journal" (waiting for the disk) and "checkpoint" (saving and
+            loading). A training of your own has its evaluations and its loading under "training".
         study: everything that happened, as it would be read from its folder; `study.plot` draws it.
         step: updates done at the moment that `value` and `weights()` are of.
         last: the value at the end of the best fork; `value` itself if the best weights were not kept.

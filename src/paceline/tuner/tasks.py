@@ -81,7 +81,7 @@ def tune_tasks(
                 tasks=tuple(tasks),
             )
 
-        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, hooks.on_step, seed, retries)
+        tuner, open_runner = run_study(stack, list(tasks.values()), runner, folder, make, hooks, seed, retries)
         result = Study.open(folder)
         if not result.answers:
             raise no_winner(tuner.result, study)

@@ -77,7 +77,7 @@ def warm_start(
                 early_stop=early_stop,
             )
 
-        tuner, open_runner = run_study(stack, make_new, runner, folder, make, hooks.on_step, seed, retries)
+        tuner, open_runner = run_study(stack, make_new, runner, folder, make, hooks, seed, retries)
         return keep_winner(tuner, open_runner, folder, study)
 
 

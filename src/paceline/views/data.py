@@ -85,7 +85,7 @@ class DecisionView(NamedTuple):
     """One decision: when, why, which forks it dropped and which intervals it proposed, and how long it took.
 
     `done_steps` counts the steps of all forks before it. `details` are numbers of the model that it was made with, as
-    docs/journal.md lists them.
+    docs/journal.md lists them. `spent` are the seconds of the study until then, by what they were spent on.
     """
 
     round: int
@@ -96,6 +96,7 @@ class DecisionView(NamedTuple):
     done_steps: int
     intervals: tuple[Interval, ...]
     details: dict[str, Any]
+    spent: dict[str, float]
 
 
 class CostPoint(NamedTuple):
@@ -133,6 +134,11 @@ class StudyView(NamedTuple):
     def total_steps(self) -> int:
         """The most steps that all forks together will take."""
         return int(self.settings.get("total_steps", self.steps))
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """Seconds up to the latest decision by what they were spent on; empty if nobody measured them."""
+        return self.decisions[-1].spent if self.decisions else {}
 
     @property
     def weights(self) -> str:

@@ -1,6 +1,6 @@
 """Numbers, progress, costs and schedules as text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from paceline.views.data import Band, ForkView, StudyView
 __all__ = [
     "bound_advice",
     "describe_best",
+    "describe_spent",
     "format_band",
     "format_best",
     "format_cost",
+    "format_duration",
     "format_number",
     "format_origin",
     "format_progress",
@@ -21,6 +23,14 @@ __all__ = [
     "format_schedule",
     "format_seconds",
 ]
+
+_ACTIVITIES = {
+    "training": "training",
+    "evaluation": "evaluation",
+    "loading": "loading data",
+    "checkpoint": "checkpoints",
+    "decide": "decisions",
+}  # by their names in a journal
 
 
 def format_progress(view: StudyView, done: int | None = None) -> str:
@@ -84,6 +94,22 @@ def bound_advice(schedule: Schedule, bounds: "Sequence[float]") -> list[str]:
 def format_seconds(seconds: float) -> str:
     """A duration: "3.96 s", or "377 ms" below a second."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def format_duration(seconds: float) -> str:
+    """How long something takes, roughly: "40 s", "12 min" or "3.4 h"."""
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def describe_spent(spent: "Mapping[str, float]") -> str:
+    """What the time of a study was spent on: "40 s: 80 % training, 9 % evaluation, 5 % checkpoints, 6 % other"."""
+    total = sum(spent.values())
+    parts = {_ACTIVITIES[name]: 100 * spent.get(name, 0.0) / total for name in _ACTIVITIES}
+    parts["other"] = 100 - sum(parts.values())
+    shares = ", ".join(f"{share:.0f} % {name}" for name, share in parts.items() if share >= 0.5)
+    return f"{format_duration(total)}: {shares}"
 
 
 def format_range(band: Band) -> str:

@@ -14,12 +14,14 @@ from rich.console import Console
 from paceline.safe_text import safe_text
 from paceline.study import Decided, Event, Finished, Interval, Report, StudyState
 from paceline.views.data import StudyView
-from paceline.views.format import format_cost, format_progress
+from paceline.views.format import describe_spent, format_cost, format_duration, format_progress
 from paceline.views.progress_bar import Bar, has_room_for_bar, progress_bar
 from paceline.views.projection import study_view
 from paceline.views.text import describe_result, event_lines, make_console
 
 logger = logging.getLogger("paceline")
+SECOND = 2  # decision: the first interval of all forks is over
+LARGE_SHARE = 0.2  # of the time for evaluation: worth a hint
 
 
 def _say(text: str) -> None:
@@ -43,6 +45,7 @@ class Messages:
         self._steps: dict[int, int] = {}  # of open intervals
         self._done = sum(event.stop - event.start for event in past if isinstance(event, Report))
         self._bar: Bar | None = None
+        self._observations: int | None = None  # how many are expected
         if past:
             _say(self._continued(study_view(self._state)))
 
@@ -61,11 +64,34 @@ class Messages:
                 if event.round == 1:
                     _say(self._beginning(study_view(self._state), event.details.get("proposals", 1)))
                 self._log_lines(event)
+                if event.round == 2:
+                    self._correct_expected(study_view(self._state))
             case Finished():
                 self.close()
-                _say(str(describe_result(study_view(self._state), self._folder or Path())[0]))
+                view = study_view(self._state)
+                if "training" in view.spent:
+                    _say(f"time: {describe_spent(view.spent)}")
+                _say(str(describe_result(view, self._folder or Path())[0]))
             case _:
                 pass
+
+    def on_expected(self, training: float, evaluation: float, observations: int) -> None:
+        """Say how long the study is expected to take: seconds of training, and of so many evaluations."""
+        self._observations = observations
+        share = evaluation / (training + evaluation)
+        hint = "; a smaller set in evaluate takes less" if share > LARGE_SHARE else ""
+        _say(f"about {format_duration(training + evaluation)} expected, {100 * share:.0f} % of it for evaluation{hint}")
+
+    def _correct_expected(self, view: StudyView) -> None:
+        """Say it again after the first interval of all forks, from the time that it took."""
+        spent, more = view.spent, view.total_steps / max(view.done_steps, 1)
+        observed = sum(len(report.steps) for report in self._state.events if isinstance(report, Report))
+        if not observed or "training" not in spent:
+            return
+        training = more * (spent["training"] + spent.get("loading", 0.0))
+        evaluations = more if self._observations is None else self._observations / observed  # there are more at first
+        expected, over = training + evaluations * spent.get("evaluation", 0.0), sum(spent.values())
+        _say(f"after {format_duration(over)}: about {format_duration(max(expected, over))} expected in all")
 
     def on_step(self, fork: int, step: int) -> None:
         """Move the bar."""

@@ -111,7 +111,15 @@ def _decision(
     dropped = tuple(fork for fork, number in dropped_at.items() if number < end)
     details = event.details if shown is None else _details_of(event.details, shown)
     return DecisionView(
-        event.round, event.step, event.reasons, dropped, event.seconds, decision.done_steps, tuple(intervals), details
+        event.round,
+        event.step,
+        event.reasons,
+        dropped,
+        event.seconds,
+        decision.done_steps,
+        tuple(intervals),
+        details,
+        event.spent,
     )
 
 

@@ -15,6 +15,7 @@ from paceline.views.family import describe_family, family_result, run_lines
 from paceline.views.format import (
     bound_advice,
     describe_best,
+    describe_spent,
     format_band,
     format_best,
     format_cost,
@@ -163,4 +164,5 @@ def study_page(view: StudyView, path: Path) -> RenderableType:
         decisions,
         "",
         *describe_result(view, path),
+        *([f"time: {describe_spent(view.spent)}"] if "training" in view.spent else []),
     )

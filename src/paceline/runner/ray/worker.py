@@ -83,6 +83,7 @@ class Worker:
         with packed_errors():
             self._local.turn_to(task)
         if interval is None:
+            self._local.measure()
             self._save(self._local.training.state_dict(), target)
             report = Report(task, 0, 0, (), {})
         else:

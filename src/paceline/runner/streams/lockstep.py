@@ -36,7 +36,8 @@ class RunningFork:
     @property
     def observes_start(self) -> bool:
         """Whether to observe the untrained weights, as a training with `evaluate` does."""
-        return self.steps_done == 0 and self.recorded.training.evaluate is not None
+        training = self.recorded.training
+        return self.steps_done == 0 and training.evaluate is not None and training.untrained is None
 
     @property
     def steps_to_observation(self) -> int:
@@ -45,6 +46,12 @@ class RunningFork:
             return 0
         target = self.recorded.training.next_observation(self.interval.schedule, self.interval.stop)
         return target - self.steps_done
+
+    def add_untrained(self) -> None:
+        """Add the values of the untrained weights, if they are known."""
+        untrained = self.recorded.training.untrained
+        if self.steps_done == 0 and untrained is not None:
+            self._add(0, untrained)
 
     def queue_observation(self) -> None:
         """Queue an observation of the present weights."""
@@ -56,10 +63,13 @@ class RunningFork:
         with self._catch_failure():
             observed = self.recorded.observations() if self.failure is None else []
             for step, value in observed:
-                self.failure = self.failure or self.observations.add(step, value)
-                if self.failure is None:
-                    self.best.offer(step, self.observations.latest, self.recorded.copy_state)
-                    self.failure = self.best.turn(self.observations.steps, self.observations.columns)
+                self._add(step, value)
+
+    def _add(self, step: int, value: "float | dict[str, float]") -> None:
+        self.failure = self.failure or self.observations.add(step, value)
+        if self.failure is None:
+            self.best.offer(step, self.observations.latest, self.recorded.copy_state)
+            self.failure = self.best.turn(self.observations.steps, self.observations.columns)
 
     def report(self) -> Report:
         """The report on the interval."""

@@ -24,6 +24,7 @@ from paceline.runner.streams.pool import RecordingPool
 from paceline.study import Checkpoints, Interval, Report
 from paceline.training import (
     CudaWorkStream,
+    ExpectedTime,
     NotRecordableError,
     RecordedTraining,
     WorkStream,
@@ -96,9 +97,15 @@ class Streams(Runner):
             self._local.prepare(task)
             return
         training = self._pool.of_task(task)[0]  # no run of the task has begun, so it holds the untrained state
+        with self.stopwatch.on("measure"):
+            training.measure()
         with self.stopwatch.on("checkpoint"):
             save_checkpoint(training.state_dict(), start)
         self._pool.loaded[start] = training
+
+    def expected_seconds(self, intervals: Sequence[tuple[int, int, int]], steps: int) -> ExpectedTime | None:
+        """Known only if `Local` has taken over: how much forks side by side slow each other down is not measured."""
+        return self._local.expected_seconds(intervals, steps) if self._local is not None else None
 
     def run(self, intervals: Sequence[Interval]) -> Iterator[Report]:
         """Train as many intervals at a time as fit."""
@@ -146,6 +153,8 @@ class Streams(Runner):
             forks = self._begin(intervals)
         self._pool.loaded.clear()
         self._observe([fork for fork in forks if fork.observes_start])
+        for fork in forks:
+            fork.add_untrained()
         while active := [fork for fork in forks if fork.steps_to_observation]:
             with self.stopwatch.on("training"):
                 replay_to_observation(active)
