@@ -328,8 +328,8 @@ def scripts(device: str) -> dict[str, Script]:
         }
     return {
         "loader with workers": of_loop(partial(image_loop, device, 16, 2), 600),
-        "iterable data set": of_loop(partial(text_loop, device, 48, 2, 32, stream=True), 600),
-        "own loop": of_loop(partial(text_loop, device, 64, 2, 32, stream=False), 500),
-        "Lightning": on_lightning(12, 6),
+        "iterable data set": of_loop(partial(text_loop, device, 48, 2, 32, stream=True), 400),
+        "own loop": of_loop(partial(text_loop, device, 64, 2, 32, stream=False), 400),
+        "Lightning": on_lightning(12, 5),
         "Hugging Face": on_trainer(48, 400),
     }
