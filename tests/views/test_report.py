@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from paceline.cli import app
-from paceline.integrations.events import lines
+from paceline.integrations.events import EventFormatter
 from paceline.strategy import Dynamic, SingleRun
 from paceline.study import Created, read_journal
 from paceline.tuner import Tuner
@@ -39,10 +39,10 @@ def test_steps_have_thousands_separators_wherever_they_are_told(tmp_path: Path) 
     """Also where a strategy or a runner put them into words, which views only pass on."""
     told = list[str]()
     for name, strategy in (("horizon", Dynamic.horizon()), ("single", SingleRun())):
-        with closing(
-            Tuner(lr=(1e-3, 1.0), steps=20_000, strategy=strategy, study=tmp_path / name, on_event=lines(told.append))
-        ) as tuner:
+        tuner, logged = Tuner(lr=(1e-3, 1.0), steps=20_000, strategy=strategy, study=tmp_path / name), EventFormatter()
+        with closing(tuner):
             _drive(tuner)
+        told += [record.text for event in tuner.study.events for record in logged.records(event)]
         told.append(CliRunner().invoke(app, ["show", str(tmp_path / name)]).output)
         told.append(page_without_library(html_report({name: read_journal(tmp_path / name / "journal.jsonl")})))
     texts = "\n".join(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL) for text in told)
