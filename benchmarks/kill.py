@@ -126,9 +126,9 @@ def run(folder: Path, moment: Moment | None = None) -> tuple[str | None, dict[st
 
 
 def journal(folder: Path) -> list[dict]:
-    """The journal without seconds."""
+    """The journal without seconds, and without the checksums, which cover them."""
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key not in ("seconds", "spent")} for line in lines]
+    return [{key: value for key, value in line.items() if key not in ("seconds", "spent", "crc32")} for line in lines]
 
 
 def final_weights(folder: Path) -> dict[str, torch.Tensor]:
