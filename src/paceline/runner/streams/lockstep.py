@@ -47,11 +47,13 @@ class RunningFork:
         target = self.recorded.training.next_observation(self.interval.schedule, self.interval.stop)
         return target - self.steps_done
 
-    def add_untrained(self) -> None:
-        """Add the values of the untrained weights, if they are known."""
+    def add_untrained(self) -> bool:
+        """Add the values of the untrained weights, if they are known. Returns whether they are."""
         untrained = self.recorded.training.untrained
-        if self.steps_done == 0 and untrained is not None:
-            self._add(0, untrained)
+        if self.steps_done > 0 or untrained is None:
+            return False
+        self._add(0, untrained)
+        return True
 
     def queue_observation(self) -> None:
         """Queue an observation of the present weights."""

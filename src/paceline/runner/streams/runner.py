@@ -154,7 +154,8 @@ class Streams(Runner):
         self._pool.loaded.clear()
         self._observe([fork for fork in forks if fork.observes_start])
         for fork in forks:
-            fork.add_untrained()
+            if fork.add_untrained():
+                self.on_step(fork.interval.fork, 0)
         while active := [fork for fork in forks if fork.steps_to_observation]:
             with self.stopwatch.on("training"):
                 replay_to_observation(active)
