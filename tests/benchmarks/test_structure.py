@@ -57,5 +57,5 @@ def test_a_small_tree_is_counted(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_decisions_of_this_tree_are_traced() -> None:
     decisions = trace_decisions(ROOT)
-    assert len(decisions) == 11  # two, and at nine shares of the run
-    assert all(5 < files < 40 and files < hops < 300 for files, hops in decisions)
+    assert len(decisions) == 12  # one at each rung of the default plan
+    assert all(5 < files < 80 and files < hops < 800 for files, hops in decisions)

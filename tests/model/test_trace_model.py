@@ -271,7 +271,10 @@ def quantile(alpha: float, rates: list[float], **options):
         (lambda: TraceModel.fit([decay(1e-2).head(1)]), r"got 0 interval\(s\), 0 of them failed"),
         (lambda: TraceModel.fit([decay(1e-2, name="a"), decay(1e-3, name="a")]), r"several runs named \['a'\]: rename"),
         (lambda: TraceModel.fit([decay(1e-2)], order=4), r"1, 2 or 3, got 4: it is q of NARX\(q\)"),
-        (lambda: TraceModel.fit([decay(1e-2)], link="quadratic"), "unknown link 'quadratic': use one of linear"),
+        (
+            lambda: TraceModel.fit([decay(1e-2)], link="quadratic"),
+            "no link is registered as 'quadratic': use one",
+        ),
         (lambda: TraceModel.fit([decay(1e-2)], intervals=1000), "between 1 and the 200 steps of the run, got 1000"),
         (lambda: TraceModel.fit([decay(1e-2)], intervals=[0, 50, 20]), "two increasing whole steps from 0 on"),
         (lambda: TraceModel.fit([decay(1e-2)], lr=(1e-1, 1e-3)), r"got \(0.1, 0.001\): swap them"),

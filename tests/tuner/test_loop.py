@@ -197,6 +197,9 @@ def test_failed_forks_are_never_cloned_and_the_study_goes_on() -> None:
     assert tuner.result.fork not in failed
 
 
+@pytest.mark.filterwarnings(
+    "ignore:no value became clearly better", "ignore:raw and averaged weights have had the same"
+)
 @pytest.mark.parametrize("values", [lambda t: 1.0, lambda t: 1.0 + 0.01 * t, lambda t: -5.0 + 0.001 * t])
 def test_values_that_never_change_get_worse_or_are_negative(values) -> None:
     for name in ("horizon", "greedy"):

@@ -38,7 +38,7 @@ def lambda_lr(optimizer: Optimizer, schedule: Schedule) -> LambdaLR:
     factors: list[Callable[[int], float]] = []
     for group, ratio in zip(optimizer.param_groups, rate_ratios(optimizer), strict=True):
         base = float(group.get("initial_lr", group["lr"]))  # what torch multiplies the factor by
-        factors.append(partial(_factor, schedule, ratio / base if base else 0.0))
+        factors.append(partial(_factor, schedule, float(ratio) / base if base else 0.0))
     return LambdaLR(optimizer, factors)
 
 

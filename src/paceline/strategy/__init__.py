@@ -9,6 +9,7 @@ from paceline.strategy.fork_plan import ForkPlan, Rung, greedy_plan, horizon_pla
 from paceline.strategy.multitask import Family, MultiTask
 from paceline.strategy.newtask import NewTask
 from paceline.strategy.rate_choosers import FixedFactor, ModelQuantile
+from paceline.strategy.rollback import steps_taken
 from paceline.strategy.single_run import SINGLE_RUN, SingleRun, SingleRunController, WeightAction
 from paceline.strategy.turned_runs import with_early_end
 
@@ -36,5 +37,6 @@ __all__ = [
     "default_strategy",
     "greedy_plan",
     "horizon_plan",
+    "steps_taken",
     "with_early_end",
 ]

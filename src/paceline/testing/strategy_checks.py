@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import ConformanceError, InputError
-from paceline.strategy import Decision, Fork, Goal, History, Strategy
+from paceline.strategy import Decision, Fork, Goal, History, Strategy, steps_taken
 from paceline.study import Interval
 from paceline.testing.simulation import Failing, run_simulation
 from paceline.traces import Objective
@@ -58,7 +58,6 @@ class _CheckedStrategy(Strategy):
 
     inner: Strategy
     decisions: list[tuple[History, Decision]] = field(default_factory=list[tuple[History, Decision]])
-    spent: int = 0
     total: int = 0
 
     def __post_init__(self) -> None:
@@ -68,10 +67,10 @@ class _CheckedStrategy(Strategy):
     def propose(self, history: History) -> Decision:
         decision = _propose(self.inner, history, len(self.decisions) + 1)
         _check_decision(history, decision, self._kept_states(history))
-        self.spent += sum(interval.stop - interval.start for interval in decision.intervals)
-        if self.spent > self.total:
+        spent = steps_taken(history) + sum(interval.stop - interval.start for interval in decision.intervals)
+        if spent > self.total:
             raise ConformanceError(
-                f"decision {len(self.decisions) + 1} brings the steps of all forks to {self.spent:,}, and "
+                f"decision {len(self.decisions) + 1} brings the steps of all forks to {spent:,}, and "
                 f"total_steps(goal) promised at most {self.total:,}: propose less, or promise more"
             )
         self.decisions.append((history, decision))

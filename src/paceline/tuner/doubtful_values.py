@@ -80,8 +80,8 @@ def got_worse_everywhere(reports: Sequence[Report], objective: Objective) -> boo
         values = values[is_sound(values)]
         if len(values) > 1:
             changes.append(objective.sign * (values[1:] - values[0]))
-    if sum(map(len, changes)) < MIN_LATER:
-        return False
+    if len(changes) < 2 or sum(map(len, changes)) < MIN_LATER:
+        return False  # a range test alone ends worse: its rate rises until it does
     at_end = np.array([change[-1] for change in changes])
     clearly = CLEARLY * float(np.median(np.abs(at_end)))
     best = max(float(change.max()) for change in changes)

@@ -42,7 +42,7 @@ def test_a_run_that_diverges_begins_again_lower_within_the_budget() -> None:
             taken += len(steps)
             if interval.fork == 0:
                 drop = 2.0 - 1.0 / (1.0 + np.exp(-8.0 * (np.log10(rate) + 1.0)))
-                tuner.tell(interval, steps.tolist(), {"raw": drop.tolist(), "averaged": drop.tolist()})
+                tuner.tell(interval, steps.tolist(), {"raw": drop.tolist(), "averaged": (1.01 * drop).tolist()})
             elif interval.fork < 4:  # first by values that are not finite, then by worse ones
                 divergences += 1
                 bad = float("nan") if interval.fork == 1 else 9.0
@@ -65,7 +65,7 @@ def test_a_run_that_diverges_at_every_rate_tries_the_lowest_and_ends_with_advice
             rates = np.array([interval.schedule(int(step)) for step in steps])
             drop = 2.0 - 1.0 / (1.0 + np.exp(-8.0 * (np.log10(rates) + 1.5)))
             values = drop if interval.fork == 0 else np.full(len(steps), 9.0)
-            tuner.tell(interval, steps.tolist(), {"raw": values.tolist(), "averaged": values.tolist()})
+            tuner.tell(interval, steps.tolist(), {"raw": values.tolist(), "averaged": (1.01 * values).tolist()})
     peaks = [float(fork.schedule.multipliers.max()) for fork in tuner.history.forks[1:]]
     assert min(peaks) == low
     assert peaks.count(low) == 1

@@ -14,6 +14,7 @@ JOURNALS = sorted(GOLDEN.glob("journal*.jsonl"))
 FIGURES_OF = {
     "journal-1": {"traces", "lineage"},
     "journal-2": {"traces", "lineage"},
+    "journal-3": {"traces", "lineage"},
     "journal-1-family": {"traces", "lineage", "forecasts", "embedding", "calibration"},
     "journal-1-greedy": {"traces", "lineage", "forecasts", "surface", "failure", "calibration"},
 }
