@@ -36,7 +36,10 @@ def test_one_trace_two_equal_ones_and_constant_values_make_sensible_models(link:
         assert np.abs(mean - value).max() <= 0.5 * max(abs(value), 1.0)
 
 
-@pytest.mark.parametrize("link", SOME_LINKS)
+# a relaxing link takes all of its iterations in each of many steps there
+@pytest.mark.parametrize(
+    "link", [pytest.param(link, marks=pytest.mark.slow if link == "relaxing" else ()) for link in SOME_LINKS]
+)
 def test_a_run_that_gets_worse_and_one_that_jumps(link: str) -> None:
     worse = Trace(STEPS, np.linspace(1, 1.4, len(STEPS)), Schedule.constant(1e-2, 200))
     check_forecast(TraceModel.fit([worse], link=link, intervals=5), worse.schedule, worse.head(10))

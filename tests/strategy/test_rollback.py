@@ -161,7 +161,7 @@ def test_a_study_that_gives_up_keeps_its_best_state_and_names_it(tmp_path: Path)
     assert (tmp_path / "checkpoints" / f"{best['fork']}-{best['step']}.pt").exists()
 
 
-@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("seed", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_greedy_goes_back_from_values_that_are_finite_and_absurd(seed: int) -> None:
     """On a quadratic with little noise every fork diverges after the values have become tiny."""
     result = tune(

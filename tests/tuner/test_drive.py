@@ -76,12 +76,13 @@ def test_interrupted_anywhere_it_ends_bit_for_bit_the_same_and_disk_stays_bounde
     assert most <= 8 + 1
 
 
-def test_stopped_once_after_any_report_it_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(2, marks=pytest.mark.slow)])
+def test_stopped_once_after_any_report_it_goes_on(every: int, tmp_path: Path) -> None:
     settings = {"steps": 80, "lr": (1e-4, 1e-1), "cost": 2.3}
     tune(SMALL, study=tmp_path / "whole", **settings)
     whole = facts(tmp_path / "whole")
     reports = sum(isinstance(e, Report) for e in read_journal(tmp_path / "whole" / "journal.jsonl"))
-    for limit in range(1, reports, 2):
+    for limit in range(1, reports, every):
         seen = 0
 
         def stop(event) -> None:

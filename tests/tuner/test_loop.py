@@ -28,7 +28,16 @@ def test_reports_in_any_order_give_the_same_decisions(name: str) -> None:
 
 
 # the loop is the same for all: with a model, which is slow, some of the lines, of each kind in one round or another
-@pytest.mark.parametrize(("name", "every"), [("horizon", 1), ("model", 3), ("keep-each", 2), ("paper", 5)])
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [
+        ("horizon", 1),
+        ("model", 12),
+        pytest.param("model", 3, marks=pytest.mark.slow),
+        ("keep-each", 2),
+        ("paper", 5),
+    ],
+)
 def test_cut_after_any_line_a_study_goes_on_with_the_same_decisions(name: str, every: int, tmp_path: Path) -> None:
     check_interruptions(name, tmp_path, every)
 
