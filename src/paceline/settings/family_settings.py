@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from paceline.traces import Transform, Weights
 
 
-EVERY_OBSERVATION = 1.0  # the end share of studies from before there was one
+# what families of 0.1.0 did: their journals lack these settings, and so do those that do the same
+DONE_BY_0_1_0: dict[str, Any] = {"alpha_grows": False, "end_share": 1.0}
 
 
 @document_fields
@@ -127,8 +128,7 @@ class FamilySettings:
         """Plain data, without the settings that 0.1.0 did not have if they are what it did."""
         from paceline.model import registered_name
 
-        former = {"alpha_grows": False, "end_share": EVERY_OBSERVATION}
-        fields = {name: value for name, value in asdict(self).items() if name not in former or value != former[name]}
+        fields = {n: value for n, value in asdict(self).items() if n not in DONE_BY_0_1_0 or value != DONE_BY_0_1_0[n]}
         return {
             **fields,
             "base": self.base_shape.to_json(),
@@ -142,9 +142,8 @@ class FamilySettings:
         from paceline.shapes import shape_from_json
 
         parts: dict[str, Any] = {
-            "end_share": data.get("end_share", EVERY_OBSERVATION),
             "base": shape_from_json(data["base"]),
             "search": SearchBudget(**data["search"]),
             "infill_search": InfillBudget(**data["infill_search"]),
         }
-        return cls(**{**data, **parts})
+        return cls(**{**DONE_BY_0_1_0, **data, **parts})

@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.errors import InputError
 from paceline.runner import Factories, Runner
-from paceline.settings import EVERY_OBSERVATION, FamilySettings, NewTaskSettings, show_settings, with_changes
+from paceline.settings import DONE_BY_0_1_0, FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
 from paceline.strategy import Family, Goal, Keep, NewTask
 from paceline.study import Event, Study, load_known_runs, read_settings
@@ -93,8 +93,8 @@ def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
         Objective(**family["objective"]),
         tasks=tuple(family["tasks"]),
     )
-    shared = {name: family[name] for name in ("intervals", "dims", "link", "order", "summed_rate")}
-    shared["end_share"] = family.get("end_share", EVERY_OBSERVATION)
+    names = ("intervals", "dims", "link", "order", "summed_rate", "end_share")
+    shared = {name: {**DONE_BY_0_1_0, **family}[name] for name in names}
     runs = load_known_runs(folder, settings["known"]["digest"])
     return Family(goal, FamilySettings(base=shape_from_json(family["base"]), **shared)), runs
 
