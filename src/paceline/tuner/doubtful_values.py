@@ -27,6 +27,7 @@ class DoubtfulValues:
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
         self._average_is_settled = False
+        self._looked_at, self._moved = 0, 0  # reports, and observations at which both values moved as one
 
     def look(self, state: StudyState) -> None:
         """Warn of what the reports so far show. Call it when a round is over."""
@@ -47,14 +48,14 @@ class DoubtfulValues:
         )
 
     def _check_average(self, state: StudyState) -> None:
-        moved = 0
-        for number in state.report_numbers:
+        for number in state.report_numbers[self._looked_at :]:
             found = moves_with_average(state.report(number))
             if found is None:
                 self._average_is_settled = True
                 return
-            moved += found
-        if moved >= MIN_MOVED:
+            self._moved += found
+        self._looked_at = len(state.report_numbers)
+        if self._moved >= MIN_MOVED:
             self._average_is_settled = True
             warn_user(
                 "raw and averaged weights have had the same value at each observation, so the averaged weights were "
