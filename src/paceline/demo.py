@@ -38,6 +38,7 @@ from paceline.views import (
 FOLDER, TUNED, BOUNDS, COST = Path("runs") / "demo", "paceline", (1e-4, 1e-1), 2.3
 FIXED = {"constant": Constant(), "cosine": Cosine(), "one-cycle": OneCycle()}
 WEIGHTS = ("raw", "averaged")
+TUNERS_OWN = ("decide", "journal", "checkpoint", "measure")  # the plain runs train, load and evaluate too
 
 
 class DemoStudy(NamedTuple):
@@ -130,7 +131,7 @@ def _summary(tuned: DemoStudy, fixed: list[DemoStudy]) -> list[str]:
         side = "below" if change < 0 else "above"
         line = f"{weights} weights: {TUNED} ended {abs(change):.0%} {side} the best fixed schedule, {best.name}"
         lines.append(line.replace("%", " %"))
-    own = {purpose: seconds for purpose, seconds in tuned.seconds_by_purpose.items() if purpose != "training"}
+    own = {purpose: seconds for purpose, seconds in tuned.seconds_by_purpose.items() if purpose in TUNERS_OWN}
     decisions = len(tuned.view.decisions)
     parts = ", ".join(f"{purpose} {seconds:.2f} s" for purpose, seconds in own.items())
     lines.append(
