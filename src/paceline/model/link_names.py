@@ -42,13 +42,13 @@ def register_link(link: AnyLink, *, name: str = "") -> AnyLink:
     """Make a link of your own known by its name, so that studies can hold it. Also a decorator of its class.
 
     >>> @register_link
-    ... class Creeping(Link):
-    ...     name = "creeping"
+    ... class Logarithmic(Link):
+    ...     name = "logarithmic"
     ...
     ...     def curve(self, f, elapsed):
     ...         return torch.log1p(elapsed)
-    >>> link_of("creeping").name
-    'creeping'
+    >>> link_of("logarithmic").name
+    'logarithmic'
 
     Args:
         link: an instance, or a class that needs no arguments.
