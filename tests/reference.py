@@ -47,11 +47,22 @@ def matern52(a: np.ndarray, b: np.ndarray, variance: float, lengthscales: np.nda
     return k
 
 
-def multitask(z: np.ndarray, variance: float, lengthscales: np.ndarray, embedding: np.ndarray) -> np.ndarray:
-    """k_Y k_x k_w among inputs whose last column is the number of a task."""
-    w = embedding[z[:, -1].astype(int)]
+def multitask(
+    z: np.ndarray,
+    variance: float,
+    lengthscales: np.ndarray,
+    embedding: np.ndarray,
+    coordinates: "np.ndarray | None" = None,
+    coordinate_lengthscales: "np.ndarray | None" = None,
+) -> np.ndarray:
+    """k_Y k_x k_w k_c among inputs whose last column is the number of a task."""
+    task = z[:, -1].astype(int)
+    w = embedding[task]
     r = np.sqrt(5) * np.linalg.norm(w[:, None] - w[None], axis=-1)
-    return matern52(z, z, variance, lengthscales) * (1 + r + r**2 / 3) * np.exp(-r)
+    k = matern52(z, z, variance, lengthscales) * (1 + r + r**2 / 3) * np.exp(-r)
+    if coordinates is None or coordinate_lengthscales is None:
+        return k
+    return k * matern52(coordinates[task], coordinates[task], 1.0, coordinate_lengthscales)
 
 
 def observed_through_sites(

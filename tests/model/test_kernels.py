@@ -1,5 +1,7 @@
 """The kernel against gpytorch's, the task kernel, and derivatives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -33,9 +35,42 @@ def test_tasks_multiply_the_kernel(rng: np.random.Generator) -> None:
     torch.testing.assert_close(covariance(alone, z, z)[0], alone.variance[0] * torch.eye(3).double())
 
 
+def test_coordinates_multiply_the_kernel_each_with_a_lengthscale_of_its_own() -> None:
+    c = torch.tensor([[0.0, -1.0], [0.5, 1.0], [-0.5, 0.0]]).double()
+    start = Hyperparameters.start(torch.zeros(1).double(), 2, nugget=False, tasks=3, dims=2, coordinates=c)
+    hyper = replace(start, log_coordinate_lengthscales=torch.tensor([0.5, 1.5]).double())
+    z = torch.tensor([[0.1, 0.2, 0.0], [0.1, 0.2, 1.0], [0.1, 0.2, 2.0]]).double()
+    w = hyper.embedding
+    by_hand = float(hyper.variance[0])
+    for gap in (
+        float((w[0] - w[1]).square().sum().sqrt()),
+        0.5 / float(torch.exp(torch.tensor(0.5))),
+        2.0 / float(torch.exp(torch.tensor(1.5))),
+    ):
+        r = 5**0.5 * gap
+        by_hand *= (1 + r + r * r / 3) * float(np.exp(-r))
+    assert float(covariance(hyper, z, z)[0, 0, 1]) == pytest.approx(by_hand, rel=1e-6)
+    assert float(covariance(hyper, z, z)[0, 1, 1]) == pytest.approx(float(hyper.variance[0]))
+
+
+def test_coordinates_are_not_learnt_but_their_lengthscales_are() -> None:
+    c = torch.tensor([[0.0], [1.0]]).double()
+    hyper = Hyperparameters.start(torch.zeros(1).double(), 2, nugget=False, tasks=2, dims=1, coordinates=c)
+    moved = hyper.with_free(hyper.free() + 1)
+    torch.testing.assert_close(moved.coordinates, c)
+    torch.testing.assert_close(moved.log_coordinate_lengthscales, hyper.log_coordinate_lengthscales + 1)
+    assert float(log_prior(moved, torch.zeros(1))) < float(log_prior(hyper, torch.zeros(1)))
+
+
+@pytest.mark.parametrize("coordinates", [0, 2])
 @pytest.mark.parametrize("tasks", [0, 3])
-def test_the_fast_covariance_has_the_same_values_and_derivatives(tasks: int, rng: np.random.Generator) -> None:
-    hyper = Hyperparameters.start(torch.zeros(2).double(), 3, nugget=True, tasks=tasks, dims=2 if tasks else 0)
+def test_the_fast_covariance_has_the_same_values_and_derivatives(
+    tasks: int, coordinates: int, rng: np.random.Generator
+) -> None:
+    known = torch.from_numpy(rng.normal(size=(tasks, coordinates)))
+    hyper = Hyperparameters.start(
+        torch.zeros(2).double(), 3, nugget=True, tasks=tasks, dims=2 if tasks else 0, coordinates=known
+    )
     a, b = (torch.from_numpy(rng.uniform(size=(n, 3 + (tasks > 0)))) for n in (7, 5))
     if tasks:
         a[:, 3], b[:, 3] = torch.arange(7) % 3, torch.arange(5) % 3

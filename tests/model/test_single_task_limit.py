@@ -96,10 +96,11 @@ def test_one_task_alone_is_the_single_task_model() -> None:
     np.testing.assert_allclose(noisy, alone.forecast(NEW_SCHEDULE).draws, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("at", [None, {"a": {"rows": 100, "depth": 2}, "b": {"rows": 1_000, "depth": 3}}])
 @pytest.mark.parametrize("link", ["linear", "exponential"])
-def test_conditioning_on_a_draw_agrees_with_dense_matrices(link: str) -> None:
+def test_conditioning_on_a_draw_agrees_with_dense_matrices(link: str, at) -> None:
     """Dense: prior over all rows, sites of those observed, the drawn ones conditioned up to the random effect."""
-    model = TraceModel.fit(family_runs(2, link=link), link=link, tasks=2)
+    model = TraceModel.fit(family_runs(2, link=link), link=link, tasks=2, at=at)
     drawn = model.draw(NEW_SCHEDULE, task="b", draws=1)[0]
     conditioned = model.condition_on(drawn)
     rng = np.random.default_rng(0)
@@ -110,7 +111,14 @@ def test_conditioning_on_a_draw_agrees_with_dense_matrices(link: str) -> None:
     n, d = len(rows), len(drawn.inputs)
     for p in range(model.link.latents):
         variance, nugget = float(hyper.variance[p]), float(hyper.nugget[p])
-        cov = reference.multitask(z, variance, hyper.log_lengthscales[p].exp().numpy(), hyper.embedding.numpy())
+        cov = reference.multitask(
+            z,
+            variance,
+            hyper.log_lengthscales[p].exp().numpy(),
+            hyper.embedding.numpy(),
+            hyper.coordinates.numpy(),
+            hyper.log_coordinate_lengthscales.exp().numpy(),
+        )
         mean = np.full(len(z), float(hyper.mean[p]))
         a, b = (sites[p].numpy() for sites in (model.posterior.sites.a, model.posterior.sites.b))
         mean, cov = reference.observed_through_sites(mean, cov, a, b, nugget)

@@ -8,6 +8,7 @@ import torch
 
 from paceline import TraceModel
 from paceline.errors import InputError
+from paceline.model.kernels import between_tasks
 from paceline.model.task_embedding import on_principal_axes
 from tests.model.example_runs import NEW_SCHEDULE, family_runs, task_runs
 
@@ -69,3 +70,35 @@ def test_a_task_without_runs_behaves_like_its_twin() -> None:
         model.with_task("new", [0.0])
     with pytest.raises(InputError, match="pass a new name"):
         model.with_task("a", [0.0, 0.0])
+
+
+AT = {"a": {"rows": 100}, "b": {"rows": 1_000}, "c": {"rows": 10_000}}
+
+
+def test_a_task_without_runs_lies_at_its_coordinates() -> None:
+    model = TraceModel.fit([*task_runs("a", 4), *task_runs("b", 4, shift=0.5)], tasks=2, at=AT)
+    named, twin = model.with_task("c", [0.0, 0.0]), model.with_task("twin", [0.0, 0.0], {"rows": 10_000})
+    torch.testing.assert_close(twin.posterior.hyper.coordinates, named.posterior.hyper.coordinates)
+    torch.testing.assert_close(named.posterior.hyper.coordinates[:, 0], torch.tensor([-1, 0, 1]).double() * 1.5**0.5)
+    nearer = between_tasks(named.posterior.hyper)[2]
+    assert nearer[1] > nearer[0]
+    with pytest.raises(InputError, match="coordinates rows of task 'd'"):
+        model.with_task("d", [0.0, 0.0])
+    without = TraceModel.fit(family_runs(2), tasks=2)
+    with pytest.raises(InputError, match="have no coordinates, got"):
+        without.with_task("c", [0.0, 0.0], {"rows": 5})
+
+
+def test_an_update_with_a_new_task_looks_its_coordinates_up() -> None:
+    model = TraceModel.fit([*task_runs("a", 3), *task_runs("b", 3, shift=0.5)], tasks=2, at=AT)
+    more = model.update(task_runs("c", 2, shift=1.0))
+    assert more.encoder.tasks == ("a", "b", "c")
+    torch.testing.assert_close(more.posterior.hyper.coordinates[:, 0], torch.tensor([-1, 0, 1]).double() * 1.5**0.5)
+    assert np.isfinite(more.forecast(NEW_SCHEDULE, task="c").draws).all()
+
+
+def test_coordinates_need_an_embedding() -> None:
+    with pytest.raises(InputError, match="need an embedding beside them, got 0 dimensions"):
+        TraceModel.fit(family_runs(2), tasks=0, at=AT)
+    with pytest.raises(InputError, match="coordinates rows of task 'b'"):
+        TraceModel.fit(family_runs(2), tasks=1, at={"a": {"rows": 5}})

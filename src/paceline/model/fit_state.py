@@ -4,7 +4,7 @@ A `FitState` holds everything that a fit leaves behind: how runs are encoded, th
 posterior. `fit`, `update` and `with_task` return a new one. `run_state` is where draws start.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,7 +82,12 @@ class FitState:
         centre = guess.median(1).values
         columns = 2 * segmenter.order + settings.summed_rate
         hyper = Hyperparameters.start(
-            centre, columns, nugget=settings.random_effect, tasks=len(tasks), dims=settings.task_dims
+            centre,
+            columns,
+            nugget=settings.random_effect,
+            tasks=len(tasks),
+            dims=settings.task_dims,
+            coordinates=settings.coordinates_of(tasks),
         )
         inputs, sites, iterations = encoder.inputs(used), Sites.near(likelihood, guess), INFERENCE.iterations
         inducing = farthest_points(inputs, settings.inducing)
@@ -125,12 +130,12 @@ class FitState:
             likelihood, sites = likelihood.concat(added), sites.concat(Sites.near(added, added.least_squares()))
         inputs = encoder.inputs(used)
         inducing = farthest_points(inputs, self.settings.inducing)
-        hyper, new_tasks = self.posterior.hyper, len(encoder.tasks) - len(self.encoder.tasks)
+        hyper, new_tasks = self.posterior.hyper, encoder.tasks[len(self.encoder.tasks) :]
         if new_tasks:
             with few_threads():
                 hyper = place_tasks(
                     hyper,
-                    new_tasks,
+                    self.settings.coordinates_of(new_tasks),
                     inputs=inputs,
                     likelihood=likelihood,
                     sites=sites,
@@ -157,20 +162,22 @@ class FitState:
             start_distribution=start,
         )
 
-    def with_task(self, name: str, w: Float[Tensor, "dims"]) -> "FitState":
-        """The fit with one more task at w, which has no runs."""
+    def with_task(self, name: str, w: Float[Tensor, "dims"], at: "Mapping[str, float] | None" = None) -> "FitState":
+        """The fit with one more task at w, which has no runs; `at` are its coordinates if the fit has not got them."""
         if not self.encoder.tasks or name in self.encoder.tasks:
             raise InputError(
                 f"with_task adds a task to those fitted, {list(self.encoder.tasks)}, got {name!r}: "
                 "fit with tasks=2, and pass a new name"
             )
-        start = self.start_distribution
+        settings, start = self.settings.with_coordinates(name, at), self.start_distribution
+        (coordinates,) = settings.coordinates_of([name])
         groups = self.likelihood.groups + (self.settings.task_dims == 0)
         return replace(
             self,
             encoder=self.encoder.with_tasks([name]),
+            settings=settings,
             likelihood=replace(self.likelihood, groups=groups),
-            posterior=replace(self.posterior, hyper=with_location(self.posterior.hyper, w)),
+            posterior=replace(self.posterior, hyper=with_location(self.posterior.hyper, w, coordinates)),
             start_distribution=replace(start, tasks=(*start.tasks, (start.mean, start.deviation))),
         )
 

@@ -1,6 +1,8 @@
 """The covariance of the latent functions: a product of Matern-5/2 kernels, and the hyperparameters they take.
 
-k(z, z') = s^2 k_Y(Y, Y') k_x(x, x') k_w(w, w')   (paper, section 4.1; k_w = 1 for a single task)
+k(z, z') = s^2 k_Y(Y, Y') k_x(x, x') k_w(w, w') k_c(c, c')   (paper, section 4.1; k_w = 1 for a single task)
+
+k_c is over known coordinates of the tasks; it is 1 if there are none.
 
 gpytorch's product kernel takes four times as long at our sizes (docs/design.md), so the kernel is written out here. A
 test checks that both are equal.
@@ -29,6 +31,8 @@ class Hyperparameters:
         log_nugget: log of the standard deviation of the random effect; -inf for none.
         log_lengthscales: log of a lengthscale per function and input.
         embedding: location of each task.
+        coordinates: known coordinates of each task, standardised; they are not learnt.
+        log_coordinate_lengthscales: log of a lengthscale per coordinate, which the functions share.
     """
 
     mean: Float[Tensor, "p"]
@@ -36,13 +40,23 @@ class Hyperparameters:
     log_nugget: Float[Tensor, "p"]
     log_lengthscales: Float[Tensor, "p inputs"]
     embedding: Float[Tensor, "tasks dims"]
+    coordinates: Float[Tensor, "known coordinates"]
+    log_coordinate_lengthscales: Float[Tensor, "coordinates"]
 
     @classmethod
     def start(
-        cls, means: Float[Tensor, "p"], inputs: int, *, nugget: bool, tasks: int = 0, dims: int = 0
+        cls,
+        means: Float[Tensor, "p"],
+        inputs: int,
+        *,
+        nugget: bool,
+        tasks: int = 0,
+        dims: int = 0,
+        coordinates: "Float[Tensor, 'tasks coordinates'] | None" = None,
     ) -> "Hyperparameters":
         """Where the optimiser starts; the tasks start on a small circle."""
         p = len(means)
+        known = torch.zeros(tasks, 0, dtype=torch.float64) if coordinates is None else coordinates
         angle = 2 * torch.pi * (torch.arange(tasks, dtype=torch.float64) + 0.3) / max(tasks, 1)
         phase = torch.pi * torch.arange(dims, dtype=torch.float64) / max(dims, 1)
         return cls(
@@ -50,7 +64,11 @@ class Hyperparameters:
             log_scale=torch.full((p,), PRIORS.scale_start, dtype=torch.float64),
             log_nugget=torch.full((p,), PRIORS.nugget_start if nugget else -torch.inf, dtype=torch.float64),
             log_lengthscales=torch.full((p, inputs), PRIORS.lengthscale_start, dtype=torch.float64),
-            embedding=PRIORS.embedding_start * torch.cos(angle[:, None] + phase),
+            embedding=embedding_prior(known)[1] * PRIORS.embedding_start * torch.cos(angle[:, None] + phase),
+            coordinates=known,
+            log_coordinate_lengthscales=torch.full(
+                (known.shape[1],), PRIORS.log_coordinate_lengthscale[0], dtype=torch.float64
+            ),
         )
 
     def free(self) -> Tensor:
@@ -66,7 +84,7 @@ class Hyperparameters:
         return replace(self, **parts)
 
     def _is_free(self, name: str) -> bool:
-        return name != "log_nugget" or bool(torch.isfinite(self.log_nugget).all())
+        return name != "coordinates" and (name != "log_nugget" or bool(torch.isfinite(self.log_nugget).all()))
 
     @property
     def nugget(self) -> Float[Tensor, "p"]:
@@ -98,8 +116,8 @@ def covariance(
     k = polynomial * torch.exp(exponent)
     if hyper.embedding.shape[0] == 0:
         return k
-    # There are few tasks and many inputs, so k_w is computed per pair of tasks and looked up.
-    return k * _between_tasks(hyper.embedding)[a[..., inputs].long()[..., :, None], b[..., inputs].long()[..., None, :]]
+    # There are few tasks and many inputs, so k_w k_c is computed per pair of tasks and looked up.
+    return k * between_tasks(hyper)[a[..., inputs].long()[..., :, None], b[..., inputs].long()[..., None, :]]
 
 
 class _CovarianceWith(torch.autograd.Function):
@@ -112,7 +130,7 @@ class _CovarianceWith(torch.autograd.Function):
     def forward(ctx: Any, hyper: Hyperparameters, a: Tensor, b: Tensor) -> Tensor:  # pyright: ignore
         inputs = hyper.log_lengthscales.shape[1]
         inverse = (SQRT5 * torch.exp(-hyper.log_lengthscales)).tolist()
-        with_tasks = _between_tasks(hyper.embedding)[:, b[:, inputs].long()] if len(hyper.embedding) else None
+        with_tasks = between_tasks(hyper)[:, b[:, inputs].long()] if len(hyper.embedding) else None
         gaps = [(a[:, d, None] - b[:, d]).abs_() for d in range(inputs)]
         k = torch.empty(len(hyper.mean), len(a), len(b), dtype=a.dtype)
         for variance, scales, polynomial in zip(hyper.variance, inverse, k, strict=True):
@@ -150,25 +168,37 @@ def fast_covariance(hyper: Hyperparameters, a: Float[Tensor, "n d"], b: Float[Te
     return _CovarianceWith.apply(hyper, a, b)  # pyright: ignore
 
 
-def _between_tasks(embedding: Float[Tensor, "tasks dims"]) -> Float[Tensor, "tasks tasks"]:
-    """k_w between the locations of the tasks. Without dimensions, it is 1 within a task and 0 between tasks."""
-    if embedding.shape[1] == 0:
-        return torch.eye(len(embedding), dtype=embedding.dtype)
-    r = SQRT5 * ((embedding[:, None] - embedding[None]).square().sum(-1) + 1e-24).sqrt()
-    return (1 + r + r.square() / 3) * torch.exp(-r)
+def between_tasks(hyper: Hyperparameters) -> Float[Tensor, "tasks tasks"]:
+    """k_w k_c between tasks. Without dimensions of w, it is 1 within a task and 0 between tasks."""
+    w = hyper.embedding
+    if w.shape[1] == 0:
+        return torch.eye(len(w), dtype=w.dtype)
+    r = SQRT5 * ((w[:, None] - w[None]).square().sum(-1) + 1e-24).sqrt()
+    k = (1 + r + r.square() / 3) * torch.exp(-r)
+    for c, log_lengthscale in zip(hyper.coordinates.T, hyper.log_coordinate_lengthscales, strict=True):
+        r = SQRT5 * torch.exp(-log_lengthscale) * (c[:, None] - c).abs()
+        k = k * (1 + r + r.square() / 3) * torch.exp(-r)
+    return k
+
+
+def embedding_prior(coordinates: Float[Tensor, "tasks coordinates"]) -> tuple[float, float]:
+    """Mean and deviation of the prior of locations: narrower if coordinates say in what the tasks differ."""
+    return PRIORS.embedding if coordinates.shape[1] == 0 else PRIORS.embedding_with_coordinates
 
 
 def log_prior(hyper: Hyperparameters, centre: Float[Tensor, "p"]) -> Float[Tensor, ""]:
     """Log density of the hyperparameters, up to a constant; see `HyperparameterPriors`.
 
-    The priors are weak: lognormal on scales, lengthscales and nugget, normal on the mean, N(0, I) on the embedding.
+    The priors are weak: lognormal on scales, lengthscales and nugget, normal on the mean and on the embedding.
     """
 
     def normal(x: Tensor, mean: "float | Tensor", deviation: float) -> Tensor:
         return -0.5 * ((x - mean) / deviation).square().sum()
 
     total = normal(hyper.mean, centre, PRIORS.mean_deviation) + normal(hyper.log_scale, *PRIORS.log_scale)
-    total = total + normal(hyper.log_lengthscales, *PRIORS.log_lengthscale) + normal(hyper.embedding, *PRIORS.embedding)
+    total = total + normal(hyper.log_lengthscales, *PRIORS.log_lengthscale)
+    total = total + normal(hyper.embedding, *embedding_prior(hyper.coordinates))
+    total = total + normal(hyper.log_coordinate_lengthscales, *PRIORS.log_coordinate_lengthscale)
     if torch.isfinite(hyper.log_nugget).all():
         total = total + normal(hyper.log_nugget, *PRIORS.log_nugget)
     return total

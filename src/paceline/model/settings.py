@@ -1,9 +1,15 @@
 """Settings of a fit, and the constants of the inference engine in one place."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
 
 from paceline.errors import InputError
-from paceline.traces import LearningRateRange
+from paceline.model.linalg import tensor
+from paceline.traces import LearningRateRange, TaskCoordinates
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +23,14 @@ class FitSettings:
     random_effect: bool
     summed_rate: bool = False
     end_share: float = 1.0
+    coordinates: "TaskCoordinates | None" = None
 
     def __post_init__(self) -> None:
+        if self.coordinates is not None and not self.task_dims:
+            raise InputError(
+                f"coordinates of tasks need an embedding beside them, got {self.task_dims} dimensions: "
+                "pass 1, 2 or 3, since with 0 tasks share nothing"
+            )
         if not 0 < self.end_share <= 1:
             raise InputError(
                 f"end_share must lie in (0, 1], got {self.end_share!r}: 0.3 takes the last 30 % of each interval, 1 all"
@@ -30,6 +42,18 @@ class FitSettings:
                 f"tasks must be None or the number of dimensions of the embedding, got {self.task_dims}: "
                 "pass 0, 1, 2 or 3"
             )
+
+    def coordinates_of(self, tasks: Sequence[str]) -> Float[Tensor, "tasks coordinates"]:
+        """The known coordinates of some tasks; no columns if there are none."""
+        return tensor(np.zeros((len(tasks), 0)) if self.coordinates is None else self.coordinates.rows(tasks))
+
+    def with_coordinates(self, task: str, at: "Mapping[str, float] | None") -> "FitSettings":
+        """The settings with the coordinates of one more task, if some are given."""
+        if at is None:
+            return self
+        if self.coordinates is None:
+            raise InputError(f"the tasks of this fit have no coordinates, got {dict(at)} for {task!r}: leave at= out")
+        return replace(self, coordinates=self.coordinates.with_task(task, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,8 @@ class HyperparameterPriors:
     log_lengthscale: tuple[float, float] = (-0.7, 0.8)
     log_nugget: tuple[float, float] = (-1.6, 0.8)
     embedding: tuple[float, float] = (0.0, 1.0)
+    embedding_with_coordinates: tuple[float, float] = (0.0, 0.3)
+    log_coordinate_lengthscale: tuple[float, float] = (0.7, 0.7)
     scale_start: float = 0.3
     lengthscale_start: float = -0.7
     nugget_start: float = -1.5

@@ -50,17 +50,20 @@ def as_location(w: "Sequence[float] | np.ndarray | Tensor") -> Float[Tensor, "di
     return w.double() if isinstance(w, Tensor) else tensor(np.asarray(w, dtype=float))
 
 
-def with_location(hyper: Hyperparameters, w: Float[Tensor, "dims"]) -> Hyperparameters:
-    """The hyperparameters with one more task, at w."""
+def with_location(
+    hyper: Hyperparameters, w: Float[Tensor, "dims"], coordinates: Float[Tensor, "coordinates"]
+) -> Hyperparameters:
+    """The hyperparameters with one more task, at w, with these known coordinates."""
     dims = hyper.embedding.shape[1]
     if w.shape != (dims,):
         raise InputError(f"a location must have {dims} coordinates, got {tuple(w.shape)}: pass as many numbers")
-    return replace(hyper, embedding=torch.cat([hyper.embedding, w[None]]))
+    known = torch.cat([hyper.coordinates, coordinates[None]])
+    return replace(hyper, embedding=torch.cat([hyper.embedding, w[None]]), coordinates=known)
 
 
 def place_tasks(
     hyper: Hyperparameters,
-    new: int,
+    new: Float[Tensor, "new coordinates"],
     *,
     inputs: Float[Tensor, "n d"],
     likelihood: ExpectedLogLikelihood,
@@ -68,17 +71,17 @@ def place_tasks(
     inducing: Int[Tensor, "m"],
     centre: Float[Tensor, "p"],
 ) -> Hyperparameters:
-    """Hyperparameters with `new` more tasks, each placed where the runs are most probable. The optimiser starts there.
+    """Hyperparameters with more tasks, each placed where the runs are most probable. The optimiser starts there.
 
     Candidates are the centre of the prior, the locations of the other tasks, and half of these. Tasks that have no
-    place yet are at the centre.
+    place yet are at the centre. `new` are the known coordinates of the new tasks.
     """
     old, dims = len(hyper.embedding), hyper.embedding.shape[1]
-    for _ in range(new):
-        hyper = with_location(hyper, zeros(dims))
+    for coordinates in new:
+        hyper = with_location(hyper, zeros(dims), coordinates)
     if dims == 0:
         return hyper
-    for task in range(old, old + new):
+    for task in range(old, old + len(new)):
         others = hyper.embedding[:task]
         best_score, best = -np.inf, hyper
         for w in (zeros(dims), *(0.5 * others), *others):

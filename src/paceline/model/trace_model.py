@@ -6,7 +6,7 @@ y(t) = Y_k + eta(f(Y_k, .., Y_{k-q+1}, x_k, .., x_{k-q+1}), t - T_k) + e(t)   fo
 `quantiles` computes one-step quantiles.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, overload
 
@@ -33,7 +33,17 @@ from paceline.model.quantiles import increment_quantile
 from paceline.model.settings import FitSettings
 from paceline.model.start_distribution import StartDistribution
 from paceline.model.task_embedding import as_location, on_principal_axes
-from paceline.traces import ClockName, Intervals, LearningRateRange, Schedule, Segment, Segmenter, Trace
+from paceline.traces import (
+    ClockName,
+    Coordinates,
+    Intervals,
+    LearningRateRange,
+    Schedule,
+    Segment,
+    Segmenter,
+    TaskCoordinates,
+    Trace,
+)
 
 if TYPE_CHECKING:
     from paceline.model.law import LawModel
@@ -76,6 +86,7 @@ class TraceModel:
         random_effect: bool = True,
         summed_rate: bool = False,
         end_share: float = 1.0,
+        at: "Coordinates | None" = None,
         callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel": ...
 
@@ -100,6 +111,7 @@ class TraceModel:
         random_effect: bool = True,
         summed_rate: bool = False,
         end_share: float = 1.0,
+        at: "Coordinates | None" = None,
         callback: "Callable[[float], None] | None" = None,
     ) -> "TraceModel | LawModel":
         """Fit the model to traces of one objective.
@@ -125,6 +137,8 @@ class TraceModel:
             summed_rate: whether the next increment also depends on the summed rate so far.
             end_share: the share of each interval, at its end, whose observations are fitted. In long intervals a run
                 that drops and settles is no line; with a small share the fit is to where intervals end.
+            at: known coordinates of each task by name, such as {"a": {"rows": 5_000}}, beside the embedding. Tasks
+                without traces may be among them (`with_task`).
             callback: called with the bound after each evaluation of the hyperparameters.
         """
         if mean == "law":
@@ -139,7 +153,8 @@ class TraceModel:
         segmenter = Segmenter.for_traces(traces, intervals, clock, order)
         segments = tuple(s for trace in traces for s in segmenter.split(trace))
         names = () if tasks is None else tuple(sorted({trace.task for trace in traces}))
-        settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate, end_share)
+        known = None if at is None else TaskCoordinates.of(at)
+        settings = FitSettings(inducing, tasks or 0, lr, anchor_noise, random_effect, summed_rate, end_share, known)
         return cls._of(FitState.fit(segmenter, link_of(link), segments, names, settings, callback))
 
     @classmethod
@@ -206,14 +221,17 @@ class TraceModel:
         locations = on_principal_axes(self.posterior.hyper.embedding.numpy())
         return dict(zip(self.encoder.tasks, locations, strict=True))
 
-    def with_task(self, name: str, w: "Sequence[float] | np.ndarray | Tensor") -> "TraceModel":
+    def with_task(
+        self, name: str, w: "Sequence[float] | np.ndarray | Tensor", at: "Mapping[str, float] | None" = None
+    ) -> "TraceModel":
         """The model with one more task, which has no runs.
 
         Args:
             name: of the task.
             w: its location, on the axes of the fit.
+            at: its coordinates, if the other tasks have some and `fit` was not given those of this one.
         """
-        state = self.state.with_task(name, as_location(w))
+        state = self.state.with_task(name, as_location(w), at)
         return TraceModel(state, replace(self.process, posterior=state.posterior))
 
     def with_hyperparameters(self, hyper: Hyperparameters, inputs: Float[Tensor, "n d"]) -> "TraceModel":

@@ -10,11 +10,13 @@ from paceline.traces.objective import Mode, Objective, Transform, Weights
 from paceline.traces.scaling import Scaling
 from paceline.traces.schedule import Schedule
 from paceline.traces.segments import Intervals, Moments, Segment, Segmenter
+from paceline.traces.task_coordinates import Coordinates, TaskCoordinates, check_coordinates
 from paceline.traces.trace import Trace, is_sound
 
 __all__ = [
     "Clock",
     "ClockName",
+    "Coordinates",
     "Intervals",
     "LearningRateRange",
     "Mode",
@@ -24,9 +26,11 @@ __all__ = [
     "Schedule",
     "Segment",
     "Segmenter",
+    "TaskCoordinates",
     "Trace",
     "Transform",
     "Weights",
+    "check_coordinates",
     "ended_worse",
     "has_diverged",
     "is_absurd",
