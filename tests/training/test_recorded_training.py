@@ -63,6 +63,20 @@ def test_it_observes_what_the_plain_training_does(optimizer: str, evaluate: str)
         torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
 
 
+def test_an_evaluation_may_seed_random_numbers() -> None:
+    forks = recorded(), recorded()
+    evaluate = forks[1].training.evaluate
+
+    def evaluate_on_drawn_batches(model: nn.Module) -> torch.Tensor:
+        torch.manual_seed(1)
+        return evaluate(model)
+
+    forks[1].training.evaluate = evaluate_on_drawn_batches
+    before = torch.get_rng_state()
+    assert_equal(advance(forks[1], 33), advance(forks[0], 33))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_its_checkpoints_and_those_of_the_plain_training_are_interchangeable(tmp_path: Path) -> None:
     fork, plain = recorded(), device_digits()
     expected = advance(fork, 60)

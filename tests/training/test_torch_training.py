@@ -65,6 +65,23 @@ def test_training_leaves_the_global_random_state_alone() -> None:
     assert before[1:] == after[1:]
 
 
+@pytest.mark.parametrize("loader", [True, False])
+def test_an_evaluation_may_seed_and_draw_random_numbers(loader: bool) -> None:
+    plain, seeding = small_network(loader=loader), small_network(loader=loader)
+    evaluate, drawn = seeding.evaluate, []
+
+    def evaluate_on_drawn_batches(model: nn.Module) -> float:
+        torch.manual_seed(1)
+        drawn.append(float(torch.rand(())) + random.random() + float(np.random.rand()))  # noqa: NPY002
+        return float(evaluate(model))
+
+    seeding.evaluate = evaluate_on_drawn_batches
+    for training in (plain, seeding):
+        training.reseed(0)
+    assert run(seeding, 20) == run(plain, 20)
+    assert drawn[0::2] == drawn[1::2]  # raw and averaged weights meet the same numbers
+
+
 def test_groups_keep_their_ratio_and_follow_the_schedule() -> None:
     training = small_network()
     run(training, 10)

@@ -202,12 +202,11 @@ class LightningTraining(TorchTraining):
             return torch.stack([self._training_step(self._transfer(b), i) for i, b in enumerate(batches)]).mean()
 
     def _evaluate(self, model: nn.Module) -> float:
-        with preserve_random_state():
-            if model is self.model:
-                return self._validation.run()
-            assert self.average is not None
-            with self.average.swap_into(self.model):
-                return self._validation.run()
+        if model is self.model:
+            return self._validation.run()
+        assert self.average is not None
+        with self.average.swap_into(self.model):
+            return self._validation.run()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides how the run continues, and what the module adds in on_save_checkpoint."""

@@ -130,12 +130,11 @@ class TrainerTraining(TorchTraining):
             return torch.stack([trainer.compute_loss(self._prepared, batch) for batch in inputs]).mean()  # pyright: ignore
 
     def _evaluate(self, model: nn.Module) -> float:
-        with preserve_random_state():
-            if model is self.model:
-                return self._metric()
-            assert self.average is not None
-            with self.average.swap_into(self.model):
-                return self._metric()
+        if model is self.model:
+            return self._metric()
+        assert self.average is not None
+        with self.average.swap_into(self.model):
+            return self._metric()
 
     def _metric(self) -> float:
         metrics = self.trainer.evaluate()

@@ -20,6 +20,7 @@ from torch import Tensor
 from paceline.traces import Schedule
 from paceline.training.device_optimizer import DeviceOptimizer
 from paceline.training.protocol import Observation, StepTimes, values_by_weights
+from paceline.training.randomness import preserve_random_state
 from paceline.training.recordable import NotRecordableError, check_recordable, recording
 from paceline.training.state_copy import copy_state
 from paceline.training.state_layout import flatten_state, restore_state
@@ -221,12 +222,9 @@ class RecordedTraining:
         self._losses_summed += 1
 
     def observe(self) -> None:
-        """Queue an observation of the present weights."""
-        if self._replay_observation is not None:
-            self._replay_observation()
-            return
-        with self.stream.activate():
-            self._observe()
+        """Queue an observation of the present weights. Random numbers that it draws are not taken from the training."""
+        with self.stream.activate(), preserve_random_state():
+            (self._replay_observation or self._observe)()
 
     def observations(self) -> list[Observation]:
         """Wait for the observation, and return it. The mean training loss starts anew.

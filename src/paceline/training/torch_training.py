@@ -21,7 +21,7 @@ from paceline.traces import Schedule
 from paceline.training.averaging import AVERAGE_SHARE, WeightAverage
 from paceline.training.observation_plan import EVALUATE_SHARE, ObservationPlan
 from paceline.training.protocol import ExpectedTime, Observation, StepTimes
-from paceline.training.randomness import Randomness
+from paceline.training.randomness import Randomness, preserve_random_state
 from paceline.training.rates import rate_ratios, set_rates
 from paceline.training.resumable_batches import ResumableBatches
 from paceline.training.returned_values import check_evaluation, check_loss, check_step, loss_that_is_not_needed
@@ -46,9 +46,10 @@ class TorchTraining:
             on a GPU.
         loss: loss(model, batch) -> scalar. Not needed if there are both `step` and `evaluate`.
         evaluate: evaluate(model) -> a number or a tensor, on a fixed set; called with the raw and with the averaged
-            weights. Without it, the first value is the loss of the first batch before the first update. After that the
-            raw value is the mean training loss since the last observation, and the averaged value is the loss of the
-            averaged weights on the latest batches.
+            weights. It may seed and draw random numbers: training goes on with its own. Without it, the first value is
+            the loss of the first batch before the first update. After that the raw value is the mean training loss
+            since the last observation, and the averaged value is the loss of the averaged weights on the latest
+            batches.
         step: step(model, optimizer, batch) -> loss, for updates that do more than a backward pass and a step:
             clipping, mixed precision, several losses.
         every: steps between observations. By default a run has about 40 evaluations, more just before decisions, or
@@ -197,7 +198,8 @@ class TorchTraining:
         began = time.perf_counter()
         for name, model in self.models():
             model.eval()
-            values[name] = float(self.evaluate_model(model))
+            with preserve_random_state():  # it may seed them, and the next batches would be drawn from that seed
+                values[name] = float(self.evaluate_model(model))
         self.seconds["evaluation"] += time.perf_counter() - began
         return values
 
