@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from paceline.training.loader_position import can_enter, draws_ahead, enter_epoch, start_epoch
+from paceline.training.wrapped_loader import seekable
 
 
 class BatchGroups:
@@ -16,7 +17,7 @@ class BatchGroups:
     """
 
     def __init__(self, batches: Iterable[Any], size: int) -> None:
-        self.batches, self.size = batches, size
+        self.batches, self.size = seekable(batches), size
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self._groups(start_epoch(self.batches))

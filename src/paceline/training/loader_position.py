@@ -39,6 +39,19 @@ class SeekableSource(Protocol):
         ...
 
 
+@runtime_checkable
+class StatefulSource(Protocol):
+    """Batches with a state of their own: its position in the epoch that goes on."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position of the epoch that goes on."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Make the next epoch begin there."""
+        ...
+
+
 def enter_epoch(source: Any, position: int) -> Iterator[Any] | None:
     """The batches of an epoch from a position on; None if those before it would have to be loaded.
 
@@ -101,10 +114,11 @@ def _pool_of(source: Any) -> WorkerPool | None:
 
 def generators_of(source: Any) -> "list[torch.Generator]":
     """The generators of a loader's own, which are no part of the global random state."""
-    if not isinstance(source, DataLoader):
+    loader = getattr(source, "loader", source)  # of an object around one
+    if not isinstance(loader, DataLoader):
         return []
-    batch_sampler: Any = source.batch_sampler
-    found = [source.generator, getattr(source.sampler, "generator", None)]
+    batch_sampler: Any = loader.batch_sampler
+    found = [loader.generator, getattr(loader.sampler, "generator", None)]
     found.append(getattr(getattr(batch_sampler, "sampler", None), "generator", None))
     return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
 

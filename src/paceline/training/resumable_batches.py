@@ -1,9 +1,9 @@
 """Batches, epoch after epoch, with a position that can be saved and returned to.
 
-How a position is returned to depends on the source. `DeviceBatches` and a DataLoader over a map-style data set are
-entered in the middle. A source with a state of its own, such as torchdata's StatefulDataLoader, gets its state back.
-From any other source the earlier batches are read again, which takes as long as it did the first time, unless the
-iterator of the fork is still in memory.
+How a position is returned to depends on the source. `DeviceBatches`, a DataLoader over a map-style data set and an
+object around one are entered in the middle. A source with a state of its own, such as torchdata's StatefulDataLoader,
+gets its state back. From any other source the earlier batches are read again, which takes as long as it did the first
+time, unless the iterator of the fork is still in memory.
 
 Nothing is read until the next batch is asked for: a clone begins a new epoch, and needs no position.
 """
@@ -11,7 +11,7 @@ Nothing is read until the next batch is asked for: a clone begins a new epoch, a
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from paceline.errors import TrainingError
 from paceline.training.live_iterators import MOST, MOST_WITH_WORKERS, LiveIterator, LiveIterators
 from paceline.training.loader_position import (
     SeekableSource,
+    StatefulSource,
     can_enter,
     draws_ahead,
     enter_epoch,
@@ -27,21 +28,9 @@ from paceline.training.loader_position import (
     start_epoch,
 )
 from paceline.training.randomness import Randomness, get_random_state, set_random_state
+from paceline.training.wrapped_loader import seekable
 
 SLOW_SECONDS = 1.0  # reading an epoch again is worth a warning if it takes longer
-
-
-@runtime_checkable
-class StatefulSource(Protocol):
-    """Batches with a state of their own: its position in the epoch that goes on."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The position of the epoch that goes on."""
-        ...
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Make the next epoch begin there."""
-        ...
 
 
 class ResumableBatches:
@@ -56,11 +45,11 @@ class ResumableBatches:
     """
 
     def __init__(self, source: Iterable[Any], randomness: Randomness) -> None:
-        self.source = source
+        self.source: Iterable[Any] = seekable(source)
         self.position, self.epoch_random_state = -1, randomness.state
         self._iterator: Iterator[Any] | None = None  # None if a position has yet to be returned to
         self._source_state: dict[str, Any] | None = None  # of the source itself, at that position
-        self._live = LiveIterators(MOST_WITH_WORKERS if getattr(source, "num_workers", 0) else MOST)
+        self._live = LiveIterators(MOST_WITH_WORKERS if getattr(self.source, "num_workers", 0) else MOST)
         self._has_warned = False
 
     def next(self) -> Any:
