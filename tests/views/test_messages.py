@@ -100,5 +100,11 @@ def test_what_a_study_will_take_is_said_and_corrected(lines: pytest.LogCaptureFi
     assert lines.messages[-2] == "time: 40 s: 75 % training, 20 % evaluation, 5 % other"
 
 
+def test_evaluations_that_take_long_are_named_with_the_size_that_would_not(lines: pytest.LogCaptureFixture) -> None:
+    with study_messages(None, ()) as said:
+        said.on_expected(60.0, 40.0, 36)
+    assert lines.messages == ["about 2 min expected, 40 % of it for evaluation; a set 6 times smaller takes 10 %"]
+
+
 def _index(round_: int) -> int:
     return next(i for i, event in enumerate(EVENTS) if isinstance(event, Decided) and event.round == round_)

@@ -7,6 +7,7 @@ terminal or a notebook shows a bar too.
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,7 @@ from paceline.views.text import describe_result, event_lines, make_console
 
 logger = logging.getLogger("paceline")
 SECOND = 2  # decision: the first interval of all forks is over
-LARGE_SHARE = 0.2  # of the time for evaluation: worth a hint
+LARGE_SHARE, USUAL_SHARE = 0.2, 0.1  # of the time for evaluation: what is worth a hint, and what the hint leads to
 
 
 def _say(text: str) -> None:
@@ -79,7 +80,8 @@ class Messages:
         """Say how long the study is expected to take: seconds of training, and of so many evaluations."""
         self._observations = observations
         share = evaluation / (training + evaluation)
-        hint = "; a smaller set in evaluate takes less" if share > LARGE_SHARE else ""
+        smaller = ceil(evaluation / training * (1 - USUAL_SHARE) / USUAL_SHARE)
+        hint = f"; a set {smaller} times smaller takes {100 * USUAL_SHARE:.0f} %" if share > LARGE_SHARE else ""
         _say(f"about {format_duration(training + evaluation)} expected, {100 * share:.0f} % of it for evaluation{hint}")
 
     def _correct_expected(self, view: StudyView) -> None:
