@@ -1,10 +1,13 @@
 """Independent Bayesian optimisation of each task with BoTorch, as its documentation advises for noisy values.
 
 `SingleTaskGP` with its default priors and standardised outcomes on x in the unit cube, a Sobol start, then
-`qLogNoisyExpectedImprovement` with `prune_baseline`. Only `benchmarks.tasks` needs it: `pip install -e '.[peers]'`.
+`qLogNoisyExpectedImprovement` with `prune_baseline`. `benchmarks.data_size` optimises with several fidelities as the
+tutorial on discrete ones does: `SingleTaskMultiFidelityGP`, then `qMultiFidelityKnowledgeGradient` per cost. Only these
+two need BoTorch: `pip install -e '.[peers]'`.
 """
 
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -64,3 +67,74 @@ def best_mean(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
         warnings.simplefilter("ignore")
         x_best, _ = optimize_acqf(PosteriorMean(model), cube(x.shape[1]), q=1, num_restarts=5, raw_samples=256)
     return run, x_best[0].numpy()
+
+
+COST_BASE = 16.0  # a run at fidelity 1 costs so many times one at fidelity 0
+FANTASIES = 16
+
+
+def fidelity_model(x: np.ndarray, fidelities: np.ndarray, y: np.ndarray):
+    """The fitted model of -y over x and, last, the fidelity in [0, 1]."""
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskMultiFidelityGP
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    inputs, d = torch.tensor(np.column_stack([x, fidelities])), x.shape[1]
+    model = SingleTaskMultiFidelityGP(inputs, -torch.tensor(y)[:, None], data_fidelities=[d])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+def propose_at_fidelity(
+    x: np.ndarray, fidelities: np.ndarray, y: np.ndarray, choices: Mapping[str, float], seed: int
+) -> tuple[str, np.ndarray]:
+    """The next x and at which of the fidelities that it is run, by what it teaches about fidelity 1 for its cost."""
+    from botorch.acquisition.cost_aware import InverseCostWeightedUtility
+    from botorch.acquisition.knowledge_gradient import qMultiFidelityKnowledgeGradient
+    from botorch.acquisition.utils import project_to_target_fidelity
+    from botorch.models.deterministic import GenericDeterministicModel
+    from botorch.optim import optimize_acqf_mixed
+
+    torch.manual_seed(seed)
+    model, d = fidelity_model(x, fidelities, y), x.shape[1]
+    cost = GenericDeterministicModel(lambda z: COST_BASE ** (z[..., -1:] - 1))
+    criterion = qMultiFidelityKnowledgeGradient(
+        model,
+        num_fantasies=FANTASIES,
+        current_value=_best_mean_at_full_fidelity(model, d)[1],
+        cost_aware_utility=InverseCostWeightedUtility(cost_model=cost),
+        project=lambda z: project_to_target_fidelity(z, target_fidelities={d: 1.0}, d=d + 1),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        best, _ = optimize_acqf_mixed(
+            criterion,
+            cube(d + 1),
+            q=1,
+            fixed_features_list=[{d: value} for value in choices.values()],
+            num_restarts=3,
+            raw_samples=32,
+            options={"maxiter": 40},
+        )
+    nearest = min(choices, key=lambda name: abs(choices[name] - float(best[0, d])))
+    return nearest, best[0, :d].numpy()
+
+
+def best_at_full_fidelity(x: np.ndarray, fidelities: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+    """The x of the best posterior mean at fidelity 1."""
+    torch.manual_seed(seed)
+    return _best_mean_at_full_fidelity(fidelity_model(x, fidelities, y), x.shape[1])[0].numpy()
+
+
+def _best_mean_at_full_fidelity(model, d: int) -> tuple[torch.Tensor, torch.Tensor]:
+    from botorch.acquisition import PosteriorMean
+    from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
+    from botorch.optim import optimize_acqf
+
+    mean = FixedFeatureAcquisitionFunction(PosteriorMean(model), d=d + 1, columns=[d], values=[1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        best, value = optimize_acqf(mean, cube(d), q=1, num_restarts=5, raw_samples=256)
+    return best[0], value

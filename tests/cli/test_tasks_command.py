@@ -127,6 +127,23 @@ def test_old_studies_are_joined(folder: Path) -> None:
     refused(family("--known", "a=nowhere"), "nowhere is not a study: expected a folder with study.json")
 
 
+def test_costs_coordinates_and_wanted_tasks(folder: Path) -> None:
+    known = ["--at", "calm:rows=1600", "--at", "two words:rows=400", "--wanted", "calm"]
+    costs = ["--cost", "calm=1", "--cost", "two words=0.25"]
+    done = call("tasks", "tests.cli.test_tasks_command:TASKS", *COMMON, *known, *costs, "--budget", "1.5")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith(": 2 tasks, runs of 60 steps at a cost of 1.5 in all")
+    assert any(line.endswith("; runs at a cost of 0.5 of 1.5 (33 %) done") for line in lines)
+    assert any(re.match(r"task +rows +answer", line) for line in lines)
+    settings = Study.open("runs/tests.cli.test_tasks_command-TASKS").settings["strategy"]
+    assert settings["at"] == {"calm": {"rows": 1600}, "two words": {"rows": 400}}
+    assert (settings["costs"], settings["wanted"]) == ({"calm": 1, "two words": 0.25}, ["calm"])
+    refused_family(family("--study", "runs/tests.cli.test_tasks_command-TASKS"), r"--at calm:rows=1600 .*--wanted calm")
+    refused(family("--at", "calm=5"), "expected --at NAME:KEY=NUMBER, got 'calm=5': write --at half:rows=30000")
+    refused(family("--cost", "calm=x"), "expected --cost NAME=NUMBER, got 'calm=x': write a number")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

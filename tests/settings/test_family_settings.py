@@ -71,3 +71,17 @@ def test_a_study_without_an_end_share_was_fitted_to_every_observation() -> None:
     assert "end_share" not in every
     assert FamilySettings.from_json(every).end_share == 1
     assert FamilySettings.from_json(FamilySettings(end_share=0.4).to_json()).end_share == 0.4
+
+
+def test_what_is_known_of_tasks_is_kept_in_a_journal_only_if_given() -> None:
+    plain = FamilySettings().to_json()
+    assert not {"at", "costs", "wanted"} & set(plain)
+    settings = FamilySettings(
+        budget=2.5, at={"b": {"rows": 5}, "a": {"rows": 50}}, costs={"a": 1, "b": 0.25}, wanted=["a"]
+    )
+    again = FamilySettings.from_json(json.loads(json.dumps(settings.to_json())))
+    assert again.to_json() == json.loads(json.dumps(settings.to_json())) | {"wanted": ("a",)}
+    assert (again.budget, again.wanted) == (2.5, ("a",))
+    assert again.at == {"a": {"rows": 50.0}, "b": {"rows": 5.0}}
+    with pytest.raises(InputError, match="must have the same coordinates, rows, got cols for 'b'"):
+        FamilySettings(at={"a": {"rows": 1}, "b": {"cols": 2}})

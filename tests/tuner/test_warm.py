@@ -10,9 +10,10 @@ import pytest
 from paceline import Study, tune_tasks, warm_start
 from paceline.errors import InputError
 from paceline.runner import Streams
+from paceline.settings import NewTaskSettings
 from paceline.study import Created, Decided, Interval, Report, load_known_runs, read_journal
 from paceline.training import load_checkpoint
-from paceline.tuner import Result
+from paceline.tuner import Result, plan_task
 from tests.quick_families import BOUNDS, QUICK, QUICK_NEW_TASK, STEPS, quadratic
 from tests.training.example_trainings import device_digits
 from tests.training.host_stream import HostWorkStream
@@ -135,3 +136,43 @@ def test_a_new_task_with_forks_runs_side_by_side(tmp_path: Path) -> None:
     events = Study.open(tmp_path / "new").events
     assert not [e for e in events if isinstance(e, Report) and e.failure is not None]
     assert sum(isinstance(event, Interval) for event in events) == 4
+
+
+ROWS = {"calm": {"rows": 1000}, "wild": {"rows": 100}}
+
+
+@pytest.fixture(scope="module")
+def rows_family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("studies") / "rows"
+    tasks = {name: partial(quadratic, noise) for name, noise in (("calm", 0.2), ("wild", 2.0))}
+    tune_tasks(tasks, steps=STEPS, lr=BOUNDS, budget=4, batch=4, initial=4, at=ROWS, study=path, **QUICK)
+    return path
+
+
+def test_a_new_task_begins_at_its_coordinates(rows_family: Path, tmp_path: Path) -> None:
+    start_new(rows_family, tmp_path / "new", at={"rows": 300})
+    settings = Study.open(tmp_path / "new").settings["strategy"]["family"]
+    assert settings["at"] == {**ROWS, "new": {"rows": 300}}
+    count = len(read_journal(tmp_path / "new" / "journal.jsonl"))
+    start_new(tmp_path / "deleted", tmp_path / "new", at={"rows": 300})
+    assert len(read_journal(tmp_path / "new" / "journal.jsonl")) == count
+    with pytest.raises(InputError, match="other settings"):
+        start_new(rows_family, tmp_path / "new", at={"rows": 301})
+
+
+def test_coordinates_of_a_new_task_are_those_of_its_family(rows_family: Path, family: Path) -> None:
+    with pytest.raises(InputError, match="tasks of its family, rows, got at=None: pass"):
+        start_new(rows_family, None)
+    with pytest.raises(InputError, match=r"tasks of its family, none, got at=.*: leave at= out"):
+        start_new(family, None, at={"rows": 5})
+    with pytest.raises(InputError, match="the same coordinates, rows, got columns for 'new'"):
+        start_new(rows_family, None, at={"columns": 5})
+
+
+def test_a_task_is_planned_from_its_coordinates_alone(rows_family: Path) -> None:
+    settings = NewTaskSettings(**QUICK_NEW_TASK)
+    like_calm, like_wild = (plan_task(rows_family, at={"rows": rows}, settings=settings) for rows in (1000, 100))
+    assert like_calm.schedule.steps == STEPS
+    careful, median, optimistic = like_calm.quantiles
+    assert optimistic < median < careful
+    assert median < like_wild.quantiles[1]  # wild is noisier, and ends higher

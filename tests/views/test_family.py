@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from paceline.study import Decided, Report
+from paceline.study import Created, Decided, Report
 from paceline.views.family import (
     answers_table,
     describe_budget,
@@ -67,3 +67,27 @@ def test_the_nearest_task_of_each() -> None:
     ]
     assert nearest_tasks({name: locations[name] for name in "ab"}) == []
     assert nearest_tasks({name: np.array([]) for name in "abc"}) == []
+
+
+def test_costs_and_coordinates_of_tasks_are_shown() -> None:
+    created, *rest = FAMILY
+    assert isinstance(created, Created)
+    tasks = created.settings["tasks"]
+    given = {
+        "costs": dict.fromkeys(tasks, 0.25),
+        "budget": 2.5,
+        "at": {task: {"rows": 100.0 * i} for i, task in enumerate(tasks)},
+        "wanted": tasks[:1],
+    }
+    settings = {**created.settings, "strategy": {**created.settings["strategy"], **given}}
+    view = study_view([Created(settings), *rest])
+    line = describe_family(view)
+    assert "at a cost of 2.5 in all; judged by raw weights" in line
+    assert f"wanted: {tasks[0]!r}; costs: {tasks[0]!r} 0.25, " in line
+    assert "known coordinates: rows" in line
+    table = answers_table(view)
+    assert cells(table, 1) == [f"{100 * i}" for i in range(len(tasks))]
+    runs = len(view.forks)
+    assert (view.cost_done, view.share_done) == (0.25 * runs, 0.25 * runs / 2.5)
+    (running,) = family_result(study_view([Created(settings), *rest[:-1]]), Path("runs"))
+    assert f"{runs} runs are done (runs at a cost of {0.25 * runs:.3g} of 2.5 " in str(running)

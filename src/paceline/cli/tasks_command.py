@@ -35,6 +35,25 @@ KnownOption = Annotated[
     typer.Option(metavar="NAME=STUDY", help="Runs made before, as a task of this name; may be given several times."),
 ]
 
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME:KEY=NUMBER,...", help="Known coordinates of a task, such as half:rows=30000; once for each task."
+    ),
+]
+CostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cost",
+        metavar="NAME=NUMBER",
+        help="Cost of a run of a task, once for each task. The budget is then in the same unit.",
+    ),
+]
+WantedOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A task whose schedule is wanted; may be given several times. By default all."),
+]
+
 
 @app.command(cls=CommandWithLr)
 @with_settings_options(FamilySettings, after="lr")
@@ -43,6 +62,9 @@ def tasks(
     steps: StepsOption,
     lr: LrOption,
     known: KnownOption = None,
+    at: AtOption = None,
+    costs: CostOption = None,
+    wanted: WantedOption = None,
     mode: ModeOption = ModeName.min,
     seed: SeedOption = 0,
     study: StudyOption = None,
@@ -68,11 +90,16 @@ def tasks(
 
         make_runner = with_settings(runner.value, forks=forks, cpus=cpus, gpus=gpus, address=address, storage=storage)
         console = make_console()
-        chosen = FamilySettings(**settings_values(settings))
+        chosen = FamilySettings(
+            **settings_values(settings),
+            at=_parse_at(at or []),
+            costs=_parse_costs(costs or []),
+            wanted=wanted or None,
+        )
         if not quiet and not json:
             before = journal_view(folder)
             progress = f"; {format_progress(before)} were done before" if before.forks else ""
-            budget = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps)}"
+            budget = f"{len(factories)} tasks, {describe_budget(chosen.budget, steps, chosen.costs)}"
             console.print(f"{folder}: {budget}{progress}", soft_wrap=True)
         asked: dict[str, Any] = {
             "steps": steps,
@@ -105,6 +132,30 @@ def _parse_known(entries: list[str]) -> dict[str, str]:
     return sources
 
 
+def _parse_at(entries: list[str]) -> dict[str, dict[str, float]] | None:
+    """NAME:KEY=NUMBER,KEY=NUMBER, several times; None if there are none."""
+    at: dict[str, dict[str, float]] = {}
+    for entry in entries:
+        name, colon, pairs = entry.rpartition(":")
+        if not (colon and name):
+            raise InputError(f"expected --at NAME:KEY=NUMBER, got {entry!r}: write --at half:rows=30000")
+        at[name] = dict(_named_number("--at NAME:KEY=NUMBER", pair) for pair in pairs.split(","))
+    return at or None
+
+
+def _parse_costs(entries: list[str]) -> dict[str, float] | None:
+    """NAME=NUMBER, several times; None if there are none."""
+    return dict(_named_number("--cost NAME=NUMBER", entry) for entry in entries) or None
+
+
+def _named_number(expected: str, pair: str) -> tuple[str, float]:
+    name, _, text = pair.rpartition("=")
+    try:
+        return name, float(text)
+    except ValueError as error:
+        raise InputError(f"expected {expected}, got {pair!r}: write a number after the sign =") from error
+
+
 def _run(factories: dict[str, Any], folder: Path, console: Any, asked: dict[str, Any]) -> None:
     """Tune, shown on a console or not at all; Ctrl-C prints how to continue."""
     from paceline.study import read_journal
@@ -132,6 +183,10 @@ def _with_command(error: OtherSettingsError, folder: Path) -> InputError:
     low, high = asked["lr"]
     settings = settings_arguments(FamilySettings, {**strategy, "base": strategy["base"]["name"]})
     known = "".join(f" --known {name}={path}" for name, path in strategy.get("known", {}).items())
+    for task, given in strategy.get("at", {}).items():
+        known += f" --at {task}:{','.join(f'{name}={value:.12g}' for name, value in given.items())}"
+    known += "".join(f" --cost {task}={cost:.12g}" for task, cost in strategy.get("costs", {}).items())
+    known += "".join(f" --wanted {task}" for task in strategy.get("wanted", []))
     return InputError(
         f"{error}. It was made with --steps {asked['steps']} --lr {low:g} {high:g} {settings} "
         f"--mode {asked['mode']} --seed {asked['seed']}{known} for the tasks {', '.join(asked['tasks'])}"

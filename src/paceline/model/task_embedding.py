@@ -61,6 +61,14 @@ def with_location(
     return replace(hyper, embedding=torch.cat([hyper.embedding, w[None]]), coordinates=known)
 
 
+def distances(
+    hyper: Hyperparameters, w: Float[Tensor, "dims"], coordinates: Float[Tensor, "coordinates"]
+) -> Float[Tensor, "tasks"]:
+    """How far each task is from a location with these coordinates, in lengthscales."""
+    apart = (hyper.coordinates - coordinates) * torch.exp(-hyper.log_coordinate_lengthscales)
+    return ((hyper.embedding - w).square().sum(1) + apart.square().sum(1)).sqrt()
+
+
 def place_tasks(
     hyper: Hyperparameters,
     new: Float[Tensor, "new coordinates"],

@@ -32,7 +32,7 @@ from paceline.model.process import ConditionedProcess
 from paceline.model.quantiles import increment_quantile
 from paceline.model.settings import FitSettings
 from paceline.model.start_distribution import StartDistribution
-from paceline.model.task_embedding import as_location, on_principal_axes
+from paceline.model.task_embedding import as_location, distances, on_principal_axes
 from paceline.traces import (
     ClockName,
     Coordinates,
@@ -220,6 +220,11 @@ class TraceModel:
         """The location of each task, on principal axes; empty if all runs are of one task."""
         locations = on_principal_axes(self.posterior.hyper.embedding.numpy())
         return dict(zip(self.encoder.tasks, locations, strict=True))
+
+    def task_distances(self, task: str, w: "Sequence[float] | np.ndarray | Tensor") -> Float[np.ndarray, "tasks"]:
+        """How far each task is from a task at w with the coordinates of `task`, in lengthscales."""
+        (coordinates,) = self.state.settings.coordinates_of([task])
+        return distances(self.posterior.hyper, as_location(w), coordinates).numpy()
 
     def with_task(
         self, name: str, w: "Sequence[float] | np.ndarray | Tensor", at: "Mapping[str, float] | None" = None

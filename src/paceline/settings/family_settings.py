@@ -1,19 +1,27 @@
 """The settings of a family of tasks, which `tune_tasks`, `MultiTask`, `Family` and `paceline tasks` share."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from paceline.settings.fields import check_fields, document_fields, setting
 from paceline.settings.search_budget import InfillBudget, SearchBudget
+from paceline.settings.task_settings import check_budget, check_costs, check_wanted
 
 if TYPE_CHECKING:
     from paceline.model import Link
     from paceline.shapes import Shape
-    from paceline.traces import Transform, Weights
+    from paceline.traces import Coordinates, Transform, Weights
 
 
 # what families of 0.1.0 did: their journals lack these settings, and so do those that do the same
-DONE_BY_0_1_0: dict[str, Any] = {"alpha_grows": False, "end_share": 1.0}
+DONE_BY_0_1_0: dict[str, Any] = {
+    "alpha_grows": False,
+    "end_share": 1.0,
+    "at": None,
+    "costs": None,
+    "wanted": None,
+}
 
 
 @document_fields
@@ -33,7 +41,28 @@ class FamilySettings:
         option=int,
         default_text="two for each task without known runs, or one if the budget is less than three for each",
     )
-    budget: int = setting(20, "Runs in all, the first ones included. Known runs cost nothing.", at_least=1, option=int)
+    budget: float = setting(
+        20,
+        "Runs in all, the first ones included; with costs, what they may cost in all. Known runs cost nothing.",
+        option=float,
+    )
+    costs: "Mapping[str, float] | None" = setting(
+        None,
+        "Cost of a run of each task, in any unit: seconds, or shares of the most expensive one. The next run is then "
+        "the one that teaches most for its cost, and the budget is in the same unit.",
+        default_text="1 for each",
+    )
+    wanted: "Sequence[str] | None" = setting(
+        None,
+        "Tasks whose schedules are wanted. Runs of the others are made if they teach about these.",
+        default_text="all tasks",
+    )
+    at: "Coordinates | None" = setting(
+        None,
+        "Known coordinates of each task by name, such as {'half': {'rows': 30_000}}: whatever is numeric and says in "
+        "what tasks differ. All tasks have the same ones.",
+        default_text="none",
+    )
     batch: int = setting(
         1, "Runs at once. Each is chosen as if those before it had gone as expected.", at_least=1, option=int
     )
@@ -104,6 +133,15 @@ class FamilySettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.costs is not None:
+            object.__setattr__(self, "costs", check_costs(self.costs))
+        object.__setattr__(self, "budget", check_budget(self.budget, self.costs))
+        if self.wanted is not None:
+            object.__setattr__(self, "wanted", check_wanted(self.wanted))
+        if self.at is not None:
+            from paceline.traces import check_coordinates
+
+            object.__setattr__(self, "at", check_coordinates(self.at))
 
     @property
     def base_shape(self) -> "Shape":

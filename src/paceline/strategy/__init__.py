@@ -6,7 +6,7 @@ from paceline.strategy.dynamic import Dynamic
 from paceline.strategy.final_forecast import FinalForecast
 from paceline.strategy.fixed_schedules import FixedSchedules
 from paceline.strategy.fork_plan import ForkPlan, Rung, greedy_plan, horizon_plan
-from paceline.strategy.multitask import Family, MultiTask
+from paceline.strategy.multitask import Answer, Family, MultiTask
 from paceline.strategy.newtask import NewTask
 from paceline.strategy.rate_choosers import FixedFactor, ModelQuantile
 from paceline.strategy.rollback import steps_taken
@@ -15,6 +15,7 @@ from paceline.strategy.turned_runs import with_early_end
 
 __all__ = [
     "SINGLE_RUN",
+    "Answer",
     "Decision",
     "Dynamic",
     "Family",

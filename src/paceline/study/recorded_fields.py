@@ -24,6 +24,7 @@ from paceline.traces import Schedule
 
 Number = float | None  # one that was not finite is null
 Rate = Annotated[float, Range(1e-300, 1e300)]
+Positive = Annotated[float, Range(1e-300, 1e300)]
 MAX_TASKS = 100_000
 
 
@@ -44,6 +45,10 @@ class StrategySettings(TypedDict, total=False):
     weights: Name
     judge_by: Name | None
     known: dict[str, str]
+    budget: Positive
+    costs: dict[str, Positive]
+    wanted: list[Name]
+    at: dict[str, dict[str, float]]
 
 
 class KnownRuns(TypedDict, total=False):
@@ -244,6 +249,7 @@ class ReasonFields(TypedDict, total=False):
     after: Number
     distance: Number
     spread: Number
+    cost: Number
 
 
 _settings_record, _details_record, _design = record(StudySettings), record(DecisionDetails), record(RunDesign)

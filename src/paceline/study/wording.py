@@ -121,6 +121,7 @@ def _informative_run(data: Data) -> str:
     return (
         f"run {data['fork']} of task {data['task']!r} at {_kind_of_rates(data)}: the variance at the best schedules is "
         f"expected to fall from {data['before']:.2e} to {data['after']:.2e}"
+        + (f" at a cost of {data['cost']:g}" if "cost" in data else "")
         + (f"; with a run of another task to: {rivals}" if rivals else "")
     )
 

@@ -38,6 +38,20 @@ def load_family(study: "str | Path | Study") -> tuple[Family, list[Trace]]:
     return strategy.family(goal), strategy.all_runs(traces, objective)
 
 
+def with_coordinates(family: Family, task: str, at: "Mapping[str, float] | None") -> Family:
+    """The family with the coordinates of a new task, which must have the same ones as the others."""
+    known = family.settings.at
+    if known is None and at is None:
+        return family
+    if known is None or at is None:
+        names = "none" if known is None else ", ".join(next(iter(known.values())))
+        raise InputError(
+            f"a new task has the same coordinates as the tasks of its family, {names}, got at={at}: "
+            + ("leave at= out" if known is None else "pass at={...} with these names")
+        )
+    return replace(family, settings=replace(family.settings, at={**known, task: at}))
+
+
 def read_known_runs(known: KnownRuns, *, weights: Weights = "raw", mode: Mode = "min") -> list[Trace]:
     """Runs made before, with the names of their tasks, ready to be joined with others.
 

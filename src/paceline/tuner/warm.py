@@ -1,7 +1,8 @@
 """A run of a new task, with what the runs of a family have shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ from paceline.errors import InputError
 from paceline.runner import Factories, Runner
 from paceline.settings import DONE_BY_0_1_0, FamilySettings, NewTaskSettings, show_settings, with_changes
 from paceline.shapes import shape_from_json
-from paceline.strategy import Family, Goal, Keep, NewTask
+from paceline.strategy import Answer, Family, Goal, Keep, NewTask
 from paceline.study import Event, Study, load_known_runs, read_settings
 from paceline.traces import LearningRateRange, Objective, Trace
 from paceline.training import Training
 from paceline.tuner.drive import folder_of, keep_winner, run_study, what_to_keep
-from paceline.tuner.families import load_family
+from paceline.tuner.families import load_family, with_coordinates
 from paceline.tuner.hooks import hooks_of
 from paceline.tuner.loop import Tuner
 from paceline.tuner.result import Result
@@ -26,6 +27,7 @@ def warm_start(
     *,
     steps: int | None = None,
     name: str = "new",
+    at: "Mapping[str, float] | None" = None,
     study: "str | Path | None" = None,
     seed: int = 0,
     runner: "str | Callable[[Factories], Runner]" = "local",
@@ -45,6 +47,7 @@ def warm_start(
         make_new: builds one run of the new task.
         steps: length of the run, as in the family.
         name: of the new task.
+        at: its coordinates, if the tasks of the family have some, such as {"rows": 60_000}.
         study: folder to keep the study in; an existing one is continued. A temporary one by default.
         seed: of everything random.
         runner: "local", "streams" or "ray", or what makes a runner, as in `tune`.
@@ -62,7 +65,7 @@ def warm_start(
         folder = folder_of(stack, study)
         hooks = stack.enter_context(hooks_of(study, on_event, on_step, quiet=quiet))
         source, runs = _load_copied_family(folder) if (folder / "study.json").exists() else load_family(family)
-        strategy = NewTask.of(source, runs, name, new_task_settings)
+        strategy = NewTask.of(with_coordinates(source, name, at), runs, name, new_task_settings)
 
         def make(started: Runner) -> Tuner:
             return Tuner(
@@ -81,6 +84,30 @@ def warm_start(
         return keep_winner(tuner, open_runner, folder, study)
 
 
+def plan_task(
+    family: "str | Path | Study",
+    *,
+    name: str = "new",
+    at: "Mapping[str, float] | None" = None,
+    seed: int = 0,
+    settings: NewTaskSettings | None = None,
+) -> Answer:
+    """The schedule for a task that has no runs, and the final values it is expected to reach.
+
+    Nothing is trained. The task lies at its coordinates, and anywhere else that tasks of the family may lie.
+
+    Args:
+        family: the study of the family, from `tune_tasks`.
+        name: of the new task.
+        at: its coordinates, if the tasks of the family have some.
+        seed: of everything random.
+        settings: how hard to search, as in `warm_start`; without a probe.
+    """
+    source, runs = load_family(family)
+    universal = replace(settings or NewTaskSettings(), method="universal", probe=0, forks=1)
+    return NewTask.of(with_coordinates(source, name, at), runs, name, universal).plan(seed)
+
+
 def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
     """The family that a study was begun with, from the study's own copy, so that it needs nothing else to go on."""
     settings: dict[str, Any] = read_settings(folder)["settings"]
@@ -93,7 +120,7 @@ def _load_copied_family(folder: Path) -> tuple[Family, list[Trace]]:
         Objective(**family["objective"]),
         tasks=tuple(family["tasks"]),
     )
-    names = ("intervals", "dims", "link", "order", "summed_rate", "end_share")
+    names = ("intervals", "dims", "link", "order", "summed_rate", "end_share", "at")
     shared = {name: {**DONE_BY_0_1_0, **family}[name] for name in names}
     runs = load_known_runs(folder, settings["known"]["digest"])
     return Family(goal, FamilySettings(base=shape_from_json(family["base"]), **shared)), runs

@@ -136,6 +136,28 @@ class StudyView(NamedTuple):
         return int(self.settings.get("total_steps", self.steps))
 
     @property
+    def costs(self) -> dict[str, float]:
+        """The cost of a run of each task of a family; empty if all cost the same."""
+        return self.settings.get("strategy", {}).get("costs", {})
+
+    @property
+    def budget(self) -> float:
+        """How many runs a family makes, or what they may cost in all."""
+        return self.settings.get("strategy", {}).get("budget", 1)
+
+    @property
+    def share_done(self) -> float:
+        """How much of the study is done: of its steps, or of the budget of a family whose runs have costs."""
+        if not self.costs:
+            return self.done_steps / max(self.total_steps, 1)
+        return self.cost_done / self.budget
+
+    @property
+    def cost_done(self) -> float:
+        """What the runs of a family have cost so far, in the unit of its budget."""
+        return sum(self.costs.get(fork.task, 1.0) * fork.step / max(self.steps, 1) for fork in self.forks)
+
+    @property
     def spent(self) -> dict[str, float]:
         """Seconds up to the latest decision by what they were spent on; empty if nobody measured them."""
         return self.decisions[-1].spent if self.decisions else {}

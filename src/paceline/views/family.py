@@ -30,18 +30,36 @@ def describe_family(view: StudyView) -> str:
     direction = "larger" if settings["mode"] == "max" else "smaller"
     return (
         f"{len(view.tasks)} tasks; schedules of {strategy['intervals']} {rates} from {low:g} to {high:g}; "
-        f"{describe_budget(strategy['budget'], view.steps)}; judged by {view.weights} weights, {direction} is better; "
-        f"seed {settings['seed']}{known}"
+        f"{describe_budget(view.budget, view.steps, view.costs)}; judged by {view.weights} weights, "
+        f"{direction} is better; seed {settings['seed']}{_task_settings(strategy)}{known}"
     )
+
+
+def _task_settings(strategy: Mapping[str, Any]) -> str:
+    """Which tasks are wanted, what runs cost and what is known of the tasks; empty if nothing is set."""
+    parts = list[str]()
+    if "wanted" in strategy:
+        parts.append(f"wanted: {', '.join(map(repr, strategy['wanted']))}")
+    if "costs" in strategy:
+        parts.append(f"costs: {', '.join(f'{task!r} {cost:g}' for task, cost in strategy['costs'].items())}")
+    if "at" in strategy:
+        parts.append(f"known coordinates: {', '.join(_coordinate_names(strategy))}")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _coordinate_names(strategy: Mapping[str, Any]) -> list[str]:
+    return sorted({name for given in strategy.get("at", {}).values() for name in given})
 
 
 def _known_sources(sources: Mapping[str, str]) -> str:
     return ", ".join(f"{name!r} ({source})" for name, source in sources.items())
 
 
-def describe_budget(budget: int, steps: int) -> str:
-    """The runs that a family makes: "20 runs of 1,000 steps in all"."""
-    return f"{budget} runs of {steps:,} steps in all"
+def describe_budget(budget: float, steps: int, costs: "Mapping[str, float] | None" = None) -> str:
+    """The runs that a family makes: "20 runs of 1,000 steps in all", or what they may cost."""
+    if costs:
+        return f"runs of {steps:,} steps at a cost of {budget:g} in all"
+    return f"{budget:g} runs of {steps:,} steps in all"
 
 
 def run_lines(event: Event, view: StudyView) -> list[str]:
@@ -74,7 +92,9 @@ def answers_table(view: StudyView) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     strategy = view.settings["strategy"]
     rates = "rates" if strategy["base"]["name"] == "constant" else "multipliers"
-    for name in ("task", f"answer: {rates} of {strategy['intervals']} intervals", "forecast of its end"):
+    at: dict[str, dict[str, float]] = strategy.get("at", {})
+    coordinates = _coordinate_names(strategy)
+    for name in ("task", *coordinates, f"answer: {rates} of {strategy['intervals']} intervals", "forecast of its end"):
         table.add_column(name, no_wrap=name == "task")
     for name in ("best run", "its last 5 values", "runs"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -82,6 +102,7 @@ def answers_table(view: StudyView) -> Table:
         best = view.best_runs.get(task)
         table.add_row(
             task,
+            *(f"{at.get(task, {}).get(name, np.nan):.12g}" for name in coordinates),
             _rate_list(answer.schedule),
             f"{format_number(answer.median)} ({format_number(answer.low)} to {format_number(answer.high)})",
             "-" if best is None else str(best.fork),
@@ -113,7 +134,7 @@ def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
     return [
         answers_table(view),
         *(f"no run of task {task!r} reached the end: its answer comes from the other tasks" for task in without_run),
-        *nearest_tasks(view.embedding),
+        *([] if "at" in view.settings["strategy"] else nearest_tasks(view.embedding)),
         f"{view.done_steps:,} steps in all; checkpoints of the best runs: {path / 'checkpoints'}",
         f"to use a schedule elsewhere: paceline export {path} --task {_quoted(view.tasks)} --format python",
     ]
@@ -121,9 +142,11 @@ def family_result(view: StudyView, path: Path) -> "list[str | RenderableType]":
 
 def _progress(view: StudyView) -> str:
     runs = sum(fork.stop is None for fork in view.forks)
+    of = "" if view.costs else f" of {view.budget:g}"
     best = ", ".join(f"{task!r} {format_number(run.value)} (run {run.fork})" for task, run in view.best_runs.items())
     best_so_far = f"; best so far: {best}" if best else ""
-    return f"not over: {runs} of {view.settings['strategy']['budget']} runs are done{best_so_far}"
+    cost = f" ({format_progress(view)})" if view.costs else ""
+    return f"not over: {runs}{of} runs are done{cost}{best_so_far}"
 
 
 def _quoted(tasks: Sequence[str]) -> str:

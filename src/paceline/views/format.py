@@ -35,6 +35,9 @@ _ACTIVITIES = {
 
 def format_progress(view: StudyView, done: int | None = None) -> str:
     """How many of all steps are done: "1,200 of 9,100 steps (13 %)"."""
+    if view.costs and done is None:
+        share = f"{view.share_done:.0%}".replace("%", " %")
+        return f"runs at a cost of {view.cost_done:.3g} of {view.budget:g} ({share})"
     steps = view.done_steps if done is None else done
     return f"{steps:,} of {view.total_steps:,} steps ({steps / max(view.total_steps, 1):.0%})".replace("%", " %")
 

@@ -8,7 +8,7 @@ from paceline import TraceModel
 from paceline.errors import InputError
 from paceline.model import Normals
 from paceline.strategy.multitask import Criterion, LinearCriterion
-from tests.strategy.multitask.drawn_runs import SPACE
+from tests.strategy.multitask.drawn_runs import SPACE, TASKS
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -91,3 +91,18 @@ def test_tasks_are_numbered_as_they_are_named(small_model: TraceModel) -> None:
 def test_draws_come_in_pairs(small_model: TraceModel) -> None:
     with pytest.raises(InputError, match=r"draws come in pairs, .* got 8 and 3: pass even numbers"):
         criterion_of(small_model, torch.zeros(3, 5).double(), 8, 3)
+
+
+def test_what_a_run_teaches_about_some_tasks_is_their_part_of_the_whole(
+    small_model: TraceModel, reference: torch.Tensor
+) -> None:
+    lengths, x = SPACE.lengths(small_model), torch.rand(2, 5, generator=generator(2)).double()
+    tasks = torch.tensor([0, 2])
+    whole = LinearCriterion.of(small_model, reference, lengths, TASKS).gain(x, tasks)
+    parts = [
+        LinearCriterion.of(small_model, reference[[m]], lengths, [task], TASKS).gain(x, tasks)
+        for m, task in enumerate(TASKS)
+    ]
+    torch.testing.assert_close(torch.stack(parts).mean(0), whole)
+    one = criterion_of(small_model, reference[[1]], 1000, tasks=["b"], candidate_tasks=TASKS)
+    torch.testing.assert_close(one.gain(x, tasks), parts[1], rtol=0.5, atol=0.0)

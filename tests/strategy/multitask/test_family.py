@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paceline import Objective, Trace, TraceModel
+from paceline import LearningRateRange, Objective, Trace, TraceModel
 from paceline.errors import InputError
+from paceline.problems import Quadratic, QuadraticTraining
+from paceline.settings import FamilySettings
 from paceline.strategy import Goal
-from paceline.strategy.multitask import Family
+from paceline.strategy.multitask import Family, Space, initial_runs
 from paceline.strategy.multitask.infill import decision_cost
 from tests.strategy.multitask.drawn_runs import BOUNDS, INFILL, SEARCH, SPACE, TASKS, drawn_family, drawn_runs
 
@@ -91,3 +93,44 @@ def test_tasks_of_known_runs_come_after_those_that_are_tuned() -> None:
 def test_names_must_differ(tasks: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="at least one different name"):
         Family(Goal(BOUNDS, 200, Objective(), tasks=tasks))
+
+
+ROWS = {"few": 1 / 16, "some": 1 / 4, "all": 1.0}
+
+
+def noisy_runs(task: str, count: int, space: Space) -> list[Trace]:
+    """Runs of a noisy quadratic; its noise falls with the rows, so the best rates rise with them."""
+    problem = Quadratic(0.3 / ROWS[task] ** 0.5, dims=20)
+    runs = list[Trace]()
+    for number, run in enumerate(initial_runs(space, [task], count, seed=len(task))):
+        training = QuadraticTraining(problem, number, every=4)
+        seen = list(training.advance(space.schedule(run.x), space.steps))
+        steps, values = np.array([step for step, _ in seen]), np.array([value["raw"] for _, value in seen])
+        runs.append(Trace(steps, values, space.schedule(run.x), task=task, objective=Objective(transform="log")))
+    return runs
+
+
+def test_a_task_without_runs_is_forecast_better_by_its_coordinates() -> None:
+    goal = Goal(LearningRateRange(0.01, 1.5), 60, Objective(transform="log"), tasks=tuple(ROWS))
+    at = {task: {"rows": rows} for task, rows in ROWS.items()}
+    families = [Family(goal, FamilySettings(intervals=3, at=given)) for given in (None, at)]
+    space = families[0].space
+    runs = [run for task, count in (("few", 8), ("some", 5)) for run in noisy_runs(task, count, space)]
+    schedules = [space.schedule(x) for x in np.random.default_rng(1).uniform(size=(8, 3))]
+    expected = np.array([Quadratic(0.3, dims=20).expected_loss(schedule)[-1] for schedule in schedules])
+    errors = list[float]()
+    for family in families:
+        model = family.fit(runs)
+        medians = [model.forecast(schedule, [60], task="all", draws=200).median[0] for schedule in schedules]
+        errors.append(float(np.abs(np.log(medians / expected)).mean()))
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_settings_name_the_tasks() -> None:
+    goal = Goal(LearningRateRange(0.01, 1.5), 60, Objective(), tasks=("a", "b"))
+    with pytest.raises(InputError, match=r"at must have coordinates of every task, got none of \['b'\]"):
+        Family(goal, FamilySettings(at={"a": {"rows": 5}}))
+    with pytest.raises(InputError, match=r"costs must have a cost for each of the tasks \['a', 'b'\], got \['a'\]"):
+        Family(goal, FamilySettings(costs={"a": 5}))
+    with pytest.raises(InputError, match=r"wanted must be among the tasks \['a', 'b'\], got \['c'\]"):
+        Family(goal, FamilySettings(wanted=["a", "c"]))

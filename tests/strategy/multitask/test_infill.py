@@ -55,3 +55,28 @@ def test_the_cost_counts_intervals_drawn() -> None:
     infill = InfillBudget(candidates=4, starts=1, gradient_steps=2, rough_draws=2, outer_draws=4, inner_draws=4)
     searched, moved, compared = 2 * 1 * 3 * 2 * (2 + 1.5), 2 * 1 * 1 * 2 * 5 * 2, 1 * 1 * 4 * 5 * 2
     assert decision_cost(search, infill, tasks=1, intervals=2) == searched + moved + compared
+
+
+GIVEN = {"alpha": 0.8, "search": SEARCH, "infill": INFILL}
+
+
+def test_the_run_that_teaches_most_for_its_cost(small_model: TraceModel) -> None:
+    plain = next_run(small_model, SPACE, TASKS, **GIVEN, generator=generator())
+    equal = next_run(small_model, SPACE, TASKS, **GIVEN, generator=generator(), costs=dict.fromkeys(TASKS, 0.3))
+    assert (equal.run, equal.rivals, equal.run_cost) == (plain.run, plain.rivals, 0.3)
+    costs = {task: 100.0 if task == plain.run.task else 1.0 for task in TASKS}
+    other = next_run(small_model, SPACE, TASKS, **GIVEN, generator=generator(), costs=costs)
+    worth = {task: (other.before - after) / costs[task] for task, after in other.rivals.items()}
+    assert other.rivals == plain.rivals
+    assert other.run.task == max(worth, key=lambda task: worth[task]) != plain.run.task
+    assert other.run_cost == 1
+
+
+def test_only_tasks_with_a_cost_are_run_and_only_wanted_ones_count(small_model: TraceModel) -> None:
+    every = next_run(small_model, SPACE, TASKS, **GIVEN, generator=generator())
+    one = next_run(small_model, SPACE, TASKS, **GIVEN, generator=generator(), wanted=["b"], costs={"c": 1, "a": 1})
+    assert set(one.rivals) == {"a", "c"}
+    assert one.run.task in ("a", "c")
+    torch.testing.assert_close(one.reference, every.reference)
+    assert one.before != every.before
+    assert one.cost == decision_cost(SEARCH, INFILL, 3, 5, wanted=1, candidates=2) < every.cost

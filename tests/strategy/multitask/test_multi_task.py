@@ -9,7 +9,7 @@ import pytest
 from paceline import Objective, Tuner
 from paceline.errors import InputError
 from paceline.strategy import Dynamic, MultiTask
-from paceline.study import Interval
+from paceline.study import Interval, Study
 from tests.quick_families import BOUNDS, NOISES, STEPS, facts, quick_tuner, report, run_by_hand
 
 
@@ -94,3 +94,48 @@ def test_the_logarithm_is_for_losses() -> None:
     strategy = MultiTask()
     assert strategy.objective(Objective("min")).transform == "log"
     assert strategy.objective(Objective("max")).transform == "identity"
+
+
+ROWS = {
+    "at": {"calm": {"rows": 1600}, "rough": {"rows": 400}, "wild": {"rows": 100}},
+    "costs": {"calm": 1, "rough": 0.25, "wild": 0.0625},
+    "wanted": ["calm"],
+}
+
+
+def test_a_budget_of_cost_is_spent_on_what_teaches_about_the_wanted_tasks() -> None:
+    tuner = run_by_hand(quick_tuner(None, **ROWS, initial=None, budget=1.5, batch=1))
+    names = list(NOISES)
+    runs = [names[interval.task] for interval in tuner.study.intervals]
+    spent = sum(ROWS["costs"][task] for task in runs)
+    assert sorted(runs[:4]) == ["rough", "rough", "wild", "wild"]  # the cheaper ones first
+    assert 1.5 - 0.0625 < spent <= 1.5
+    reasons = [reason for decision in tuner.study.decisions for reason in decision.reasons]
+    costs = [(reason["task"], reason["cost"]) for reason in reasons if reason.kind == "informative run"]
+    assert costs == [(task, ROWS["costs"][task]) for task in runs[4:]]
+    assert len(runs) * STEPS <= tuner.total_steps
+    assert set(tuner.study.answers) == set(NOISES)
+
+
+def test_cut_after_any_line_a_family_with_costs_goes_on_with_the_same_decisions(tmp_path: Path) -> None:
+    known = {"at": {"calm": {"rows": 400}, "wild": {"rows": 100}}, "costs": {"calm": 1, "wild": 0.25}}
+    quick = {**known, "tasks": ["calm", "wild"], "initial": None, "budget": 1.5, "intervals": 2}
+    run_by_hand(quick_tuner(tmp_path / "whole", **quick)).close()
+    lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    for cut in range(6, len(lines), 6):
+        folder = tmp_path / f"cut{cut}"
+        folder.mkdir()
+        shutil.copy(tmp_path / "whole" / "study.json", folder)
+        (folder / "journal.jsonl").write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+        run_by_hand(quick_tuner(folder, **quick)).close()
+        assert facts(folder) == facts(tmp_path / "whole"), cut
+
+
+def test_costs_that_are_all_the_same_change_no_decision(tmp_path: Path) -> None:
+    for name, more in (("plain", {"budget": 5}), ("costs", {"budget": 2.5, "costs": dict.fromkeys(NOISES, 0.5)})):
+        run_by_hand(quick_tuner(tmp_path / name, **more)).close()
+    plain, costs = (
+        [(interval.task, interval.schedule) for interval in Study.open(tmp_path / name).intervals]
+        for name in ("plain", "costs")
+    )
+    assert plain == costs

@@ -2,7 +2,7 @@
 
 from paceline.strategy.multitask.best_schedules import best_schedules
 from paceline.strategy.multitask.criterion import Criterion, LinearCriterion
-from paceline.strategy.multitask.family import Answer, Family
+from paceline.strategy.multitask.family import ANSWER_QUANTILES, Answer, Family
 from paceline.strategy.multitask.family_details import embedding_details
 from paceline.strategy.multitask.infill import InfillChoice, next_run
 from paceline.strategy.multitask.multi_task import MultiTask
@@ -10,6 +10,7 @@ from paceline.strategy.multitask.safe_rates import SafeRates
 from paceline.strategy.multitask.space import Run, Space, as_floats, initial_runs
 
 __all__ = [
+    "ANSWER_QUANTILES",
     "Answer",
     "Criterion",
     "Family",

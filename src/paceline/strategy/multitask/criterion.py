@@ -36,6 +36,7 @@ class Criterion:
         reference_normals: of the reference runs, given each of these.
         current_normals: of the reference runs, for J.
         tasks: number in the model of the task of each reference schedule.
+        candidate_tasks: number in the model of each task that candidates may be of.
     """
 
     model: TraceModel
@@ -45,6 +46,7 @@ class Criterion:
     reference_normals: Normals
     current_normals: Normals
     tasks: Int[Tensor, "tasks"]
+    candidate_tasks: Int[Tensor, "candidate_tasks"]
 
     @classmethod
     def of(
@@ -58,12 +60,14 @@ class Criterion:
         generator: torch.Generator,
         current_draws: int = 256,
         tasks: "Sequence[str] | None" = None,
+        candidate_tasks: "Sequence[str] | None" = None,
     ) -> "Criterion":
         """Fix the normals: `outer_draws` of a candidate, and `inner_draws` of each reference run given each of them.
 
         Both come in opposite pairs. Those of candidates have unit second moments if there are enough of them, so that
         the effect of a run that acts linearly is exact. An outer draw has 2 p d + 1 normals: p latents with their
-        random effects on d intervals, and where the run starts. `tasks` names those of the reference; all by default.
+        random effects on d intervals, and where the run starts. `tasks` names those of the reference, all by default;
+        `candidate_tasks` those of candidates, the same by default.
         """
         if outer_draws < 2 or outer_draws % 2 or inner_draws < 4 or inner_draws % 2:
             raise InputError(
@@ -82,6 +86,7 @@ class Criterion:
             half_given.concat(half_given.negate()),
             current,
             task_numbers(model, tasks),
+            task_numbers(model, candidate_tasks or tasks),
         )
 
     def current(self) -> Float[Tensor, ""]:
@@ -92,10 +97,10 @@ class Criterion:
     def gain(
         self, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"]
     ) -> Float[Tensor, "candidates"]:
-        """J - E Jbar of each candidate; differentiable in x. `tasks` numbers their tasks as the reference does."""
+        """J - E Jbar of each candidate; differentiable in x. `tasks` are indices of `candidate_tasks`."""
         count, outer = len(x), len(self.candidate_normals.start)
         pairs = len(self.reference_normals.start) // 2
-        own = self.tasks[tasks]
+        own = self.candidate_tasks[tasks]
         candidates = self.model.draw_batch(
             x.T[..., None], own[:, None], self.candidate_normals.expand(count), self.lengths
         )
@@ -129,7 +134,7 @@ class LinearCriterion:
     lengths: Float[Tensor, "intervals"]
     inputs: Float[Tensor, "tasks intervals d"]
     slopes: Float[Tensor, "p tasks intervals"]
-    tasks: Int[Tensor, "tasks"]
+    candidate_tasks: Int[Tensor, "candidate_tasks"]
 
     @classmethod
     def of(
@@ -138,23 +143,25 @@ class LinearCriterion:
         reference: Float[Tensor, "tasks intervals"],
         lengths: Float[Tensor, "intervals"],
         tasks: "Sequence[str] | None" = None,
+        candidate_tasks: "Sequence[str] | None" = None,
     ) -> "LinearCriterion":
-        """Linearise around the reference schedules."""
+        """Linearise around the reference schedules; the other arguments are those of `Criterion.of`."""
         count, d = reference.shape
         zero = Normals.zeros(model.link.latents, d, count)
         e, numbers = zero.latent.requires_grad_(), task_numbers(model, tasks)
         with torch.enable_grad():
             path = model.draw_batch(reference.T, numbers, Normals(e, zero.effect, zero.start), lengths)
             (slopes,) = torch.autograd.grad(path.values[:, -1].sum(), e)
-        return cls(model, lengths, path.inputs.detach(), slopes, numbers)
+        own = task_numbers(model, candidate_tasks or tasks)
+        return cls(model, lengths, path.inputs.detach(), slopes, own)
 
     def gain(
         self, x: Float[Tensor, "candidates intervals"], tasks: Int[Tensor, "candidates"]
     ) -> Float[Tensor, "candidates"]:
-        """How much the mean variance would fall; `tasks` numbers the candidates' tasks as the reference does."""
+        """How much the mean variance would fall; `tasks` are indices of `candidate_tasks`."""
         count, d, targets = len(x), len(self.lengths), len(self.inputs)
         zero = Normals.zeros(self.model.link.latents, d, count)
-        path = self.model.draw_batch(x.T, self.tasks[tasks], zero, self.lengths)
+        path = self.model.draw_batch(x.T, self.candidate_tasks[tasks], zero, self.lengths)
         nugget = self.model.posterior.hyper.nugget
         candidate, reference = self.model.process.repeat(count), self.model.process.repeat(targets)
         for k in range(d):

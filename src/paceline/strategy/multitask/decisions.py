@@ -98,5 +98,6 @@ def _choice_reason(family: Family, fork: int, choice: InfillChoice) -> Reason:
         **rate_numbers(family.space, choice.run.x),
         before=choice.before,
         after=choice.after,
+        **({} if family.settings.costs is None else {"cost": choice.run_cost}),
         rivals=[{"task": task, "variance": variance} for task, variance in ranked],
     )

@@ -21,11 +21,11 @@ from paceline.strategy.future_runs import FutureRuns, task_numbers
 from paceline.strategy.multitask.best_schedules import best_schedules
 from paceline.strategy.multitask.infill import InfillChoice, next_run
 from paceline.strategy.multitask.preprocess_runs import preprocess_runs
+from paceline.strategy.multitask.run_costs import RUNS_PER_TASK, RunCosts
 from paceline.strategy.multitask.safe_rates import SafeRates
 from paceline.strategy.multitask.space import Run, Space, initial_runs
 from paceline.traces import Schedule, Trace
 
-RUNS_PER_TASK = 2  # of the initial design
 RISK = 0.5  # a run is made to learn from it, so it should rather reach its end than fail
 ANSWER_DRAWS = 1000  # of the final value that an answer promises
 ANSWER_QUANTILES = (0.05, 0.5, 0.95)
@@ -65,6 +65,20 @@ class Family:
         if len(set(self.all_tasks)) != len(self.all_tasks) or not self.tasks:
             raise InputError(f"tasks must be at least one different name, got {list(self.all_tasks)}: rename them")
         link_of(self.settings.link)  # a missing one is refused before anything is run
+        self._check_named_tasks()
+
+    def _check_named_tasks(self) -> None:
+        """Refuse settings that do not name the tasks that they must, before anything is run."""
+        settings = self.settings
+        if settings.at is not None and (missing := [task for task in self.all_tasks if task not in settings.at]):
+            raise InputError(f"at must have coordinates of every task, got none of {missing}: add them")
+        if settings.costs is not None and set(settings.costs) != set(self.tasks):
+            raise InputError(
+                f"costs must have a cost for each of the tasks {list(self.tasks)}, got {list(settings.costs)}: name "
+                "each of them, and no others"
+            )
+        if unknown := sorted(set(settings.wanted or ()) - set(self.tasks)):
+            raise InputError(f"wanted must be among the tasks {list(self.tasks)}, got {unknown}: rename them")
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -110,6 +124,7 @@ class Family:
             end_share=settings.end_share,
             tasks=settings.dims,
             lr=self.space.lr_range,
+            at=settings.at,
         )
         for task in self.all_tasks:  # one without runs yet: at the centre of the prior
             if task not in model.encoder.tasks:
@@ -124,32 +139,53 @@ class Family:
         under_way: Sequence[Run] = (),
         count: int = 1,
         tasks: "Sequence[str] | None" = None,
+        left: float = np.inf,
     ) -> tuple[InfillChoice, ...]:
-        """The next runs of some tasks, each as if those before it, and those under way, had gone as expected."""
-        tasks, settings = tasks or self.tasks, self.settings
-        highest = self.highest_rates(traces, tasks, min(settings.alpha, RISK))
+        """The next runs of some tasks, each as if those before it, and those under way, had gone as expected.
+
+        Args:
+            model: fitted to the runs so far.
+            traces: the runs so far.
+            under_way: runs that are not over yet.
+            count: how many runs, at most.
+            tasks: names of the tasks that can be run; all by default.
+            left: what they may cost in all.
+        """
+        settings, costs = self.settings, RunCosts(self.settings)
+        alive = tuple(tasks or self.tasks)
+        wanted = tuple(settings.wanted or alive)
+        every = tuple(dict.fromkeys([*alive, *wanted]))
+        highest = self.highest_rates(traces, every, min(settings.alpha, RISK))
         for run in under_way:
             model = self.fantasy(model, run)
         choices = list[InfillChoice]()
         runs_of = Counter([*(trace.task for trace in traces), *(run.task for run in under_way)])
         for i in range(count):
             number = len(traces) + len(under_way) + i
-            task = None if settings.infill == "variance" else min(tasks, key=lambda task: runs_of[task])
+            affordable = costs.affordable(alive, left)
+            if not affordable:
+                break
+            task = None
+            if settings.infill == "optimistic":  # tasks in turn, by what has been spent on them
+                task = min(affordable, key=lambda task: runs_of[task] * costs.of(task))
             choice = next_run(
                 model,
                 self.space,
-                tasks,
+                every,
                 # a task's own schedule: every second one optimistic, the others as good as is believed now
                 alpha=0.5 if task and runs_of[task] % 2 == 0 else settings.alpha_after(number, len(self.all_tasks)),
                 search=settings.search,
                 infill=settings.infill_search,
                 generator=torch.Generator().manual_seed(self.goal.seed + 1000 * number + 1),
-                starts=self._best_schedules_so_far(model, traces, len(tasks)),
+                starts=self._best_schedules_so_far(model, traces, len(every)),
                 optimistic_task=task,
                 highest=highest,
+                wanted=wanted,
+                costs={task: costs.of(task) for task in affordable},
             )
             choices.append(choice)
             runs_of[choice.run.task] += 1
+            left -= costs.of(choice.run.task)
             model = self.fantasy(model, choice.run)
         return tuple(choices)
 

@@ -20,13 +20,13 @@ from paceline.strategy.multitask.decisions import (
     initial_decision,
     lower_decision,
 )
-from paceline.strategy.multitask.family import RUNS_PER_TASK, Family
+from paceline.strategy.multitask.family import Family
 from paceline.strategy.multitask.preprocess_runs import preprocess_runs, schedule_on_base
+from paceline.strategy.multitask.run_costs import RunCosts
 from paceline.strategy.multitask.space import Run, initial_runs
 from paceline.strategy.multitask.task_summary import best_runs, failing_tasks
 from paceline.traces import Objective, Trace
 
-SMALL_BUDGET = 3  # runs per task: with less, the initial design has one run of each
 LOWER_HALF = 0.5  # factor of x when no run has shown a value yet
 
 
@@ -56,6 +56,11 @@ class MultiTask(Strategy):
         transform = self.settings.transform if objective.mode == "min" else "identity"
         return Objective(objective.mode, transform, self.settings.judged_weights)
 
+    @property
+    def costs(self) -> RunCosts:
+        """What runs cost."""
+        return RunCosts(self.settings)
+
     def family(self, goal: Goal) -> Family:
         """Algorithm 2 with these settings."""
         if not goal.tasks:
@@ -64,31 +69,41 @@ class MultiTask(Strategy):
         return Family(goal, self.settings, known_tasks)
 
     def initial_runs(self, goal: Goal) -> tuple[Run, ...]:
-        """The runs to begin with: none of tasks that known runs have shown, unless `initial` asks for so many."""
+        """The runs to begin with: none of tasks that known runs have shown, unless `initial` asks for so many.
+
+        With costs they are of the cheaper tasks (`RunCosts.first_tasks`).
+        """
         known_tasks = {trace.task for trace in self.known_runs}
         new = [task for task in goal.tasks if task not in known_tasks]
-        each = RUNS_PER_TASK if self.settings.budget >= SMALL_BUDGET * len(new) else 1
+        first, each = self.costs.first_tasks(new) if new else ([], 0)
         initial = self.settings.initial
-        count = each * len(new) if initial is None else initial
+        count = each * len(first) if initial is None else initial
         if count == 0 and self.known_runs:
             return ()
         if count < 1:
             raise InputError(
                 f"initial must be at least 1, got {count}: a model needs runs to begin with, or known ones"
             )
-        tasks = new if initial is None and new else goal.tasks
+        tasks = first if initial is None and new else goal.tasks
         return initial_runs(self.family(goal).space, tasks, count, goal.seed)
 
     def total_steps(self, goal: Goal) -> int:
         """All runs from start to end."""
-        space, initial = self.family(goal).space, len(self.initial_runs(goal))
+        space, initial = self.family(goal).space, self.initial_runs(goal)
+        left = self.costs.left_after([run.task for run in initial])
         for trace in self.known_runs:
             schedule_on_base(trace, space)  # refuses what cannot be compared before anything is run
-        if self.settings.budget < initial:
+        if left < 0:
             raise InputError(
-                f"budget counts all runs, the {initial} first ones included, got {self.settings.budget}: raise it"
+                f"budget counts all runs, the {len(initial)} first ones included, got {self.settings.budget}: raise it"
             )
-        return self.settings.budget * goal.steps
+        return (len(initial) + self.costs.most_runs(goal.tasks, left)) * goal.steps
+
+    def planned_intervals(self, goal: Goal) -> list[tuple[int, int, int]]:
+        """The initial design, and as many runs of mean cost as the rest of the budget pays for."""
+        initial, costs = self.initial_runs(goal), [self.costs.of(task) for task in goal.tasks]
+        left = self.costs.left_after([run.task for run in initial])
+        return [(len(initial) + round(left * len(costs) / sum(costs)), 0, goal.steps)]
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data; known runs by where they come from."""
@@ -115,15 +130,16 @@ class MultiTask(Strategy):
             return initial_decision(family, history, runs, len(initial))
         failing = failing_tasks(history, settings.max_failures)
         tasks = [task for task in goal.tasks if task not in failing]
-        left, traces = min(settings.batch, settings.budget - so_far), self.all_runs(history.traces(), goal.objective)
-        over = left <= 0 or not tasks
+        left = self.costs.left_after([goal.tasks[fork.task] for fork in history.forks])
+        traces, affordable = self.all_runs(history.traces(), goal.objective), self.costs.affordable(tasks, left)
+        over = not affordable
         no_success = not best_runs(history) and all(trace.failed for trace in self.known_runs)
         if (over and no_success) or not preprocess_runs(traces, family.space):
-            return all_failed_decision(history) if over else self._at_lower_rates(family, history, left, tasks)
+            return all_failed_decision(history) if over else self._at_lower_rates(family, history, left, affordable)
         model = family.fit(traces)
         if over:
             return final_decision(family, history, model, traces)
-        choices = family.propose(model, traces, count=left, tasks=tasks)
+        choices = family.propose(model, traces, count=settings.batch, tasks=tasks, left=left)
         return infill_decision(family, history, model, choices, failing)
 
     def all_runs(self, traces: Sequence[Trace], objective: Objective) -> list[Trace]:
@@ -134,8 +150,8 @@ class MultiTask(Strategy):
             objective = replace(objective, transform="identity")
         return [replace(trace, objective=objective) for trace in runs]
 
-    def _at_lower_rates(self, family: Family, history: History, count: int, tasks: Sequence[str]) -> Decision:
-        so_far = len(history.forks)
+    def _at_lower_rates(self, family: Family, history: History, left: float, tasks: Sequence[str]) -> Decision:
+        so_far, count = len(history.forks), min(self.settings.batch, self.costs.fewest_runs(tasks, left))
         design = initial_runs(family.space, tasks, so_far + count, history.goal.seed)[so_far:]
         lower = [Run(run.task, tuple(LOWER_HALF * x for x in run.x)) for run in design]
         return lower_decision(family, history, lower)

@@ -40,8 +40,7 @@ def head_until(trace: Trace, step: int) -> Trace | None:
 
 def location_reason(model: TraceModel, posterior: TaskPosterior) -> Reason:
     """The nearest known task, how far it is, and how uncertain the location is."""
-    tasks, embedding = model.encoder.tasks, model.posterior.hyper.embedding
-    gaps = (embedding - posterior.mean).square().sum(1).sqrt()
+    tasks, gaps = model.encoder.tasks, model.task_distances(posterior.task, posterior.mean)
     nearest = int(gaps.argmin())
     return because(
         "location",

@@ -7,7 +7,7 @@ paper's recipe), or averaged over its location (ours).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from paceline.errors import InputError
 from paceline.model import TaskPosterior, TraceModel, location_prior_of
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
-from paceline.strategy.multitask import Family, Space
+from paceline.strategy.multitask import Answer, Family, Space
 from paceline.strategy.newtask.location import location_details, location_reason
 from paceline.strategy.newtask.planner import Continuation, RunPlanner, planned_rates
 from paceline.strategy.newtask.rate_limit import RateLimit
@@ -24,7 +24,7 @@ from paceline.strategy.rollback import with_rollback
 from paceline.study import Interval, Reason, because
 from paceline.traces import Objective, Schedule, Trace
 
-FAMILY_FIELDS = ("intervals", "base", "dims", "link", "order", "summed_rate", "end_share")  # what its model needs
+FAMILY_FIELDS = ("intervals", "base", "dims", "link", "order", "summed_rate", "end_share", "at")  # what its model needs
 MIN_RATE_GAP = 0.05  # between the rates of forks, in [0, 1] of the bounds
 
 
@@ -88,6 +88,10 @@ class NewTask(Strategy):
                 "a family of that length"
             )
         return goal.steps * forks + (longest if forks == 1 else 0)
+
+    def plan(self, seed: int = 0) -> Answer:
+        """The schedule from what is known before the first step, and the final values it is expected to reach."""
+        return self._planner(History(replace(self.family.goal, seed=seed))).answer()
 
     def to_json(self) -> dict[str, Any]:
         """Settings as plain data; the family's, so that the study can go on without it."""

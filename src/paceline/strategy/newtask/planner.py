@@ -11,13 +11,14 @@ from torch import Tensor
 from paceline.model import TaskPosterior, TraceModel
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import Fork, History
-from paceline.strategy.multitask import SafeRates, Space, as_floats
+from paceline.strategy.multitask import ANSWER_QUANTILES, Answer, SafeRates, Space, as_floats
 from paceline.strategy.newtask.ensemble import TaskEnsemble
 from paceline.strategy.newtask.location import head_until, locate
 from paceline.strategy.newtask.random_streams import MODELS, PROBE_DRAWS, PROBE_MODELS, SEARCH, generator
 from paceline.strategy.newtask.rate_limit import RateLimit, is_beyond_family, rate_limit
 from paceline.traces import Trace
 
+FORECAST_DRAWS = 200  # of the final value under each model
 FORK_ALPHA, FORK_ALPHA_WIDTH = 0.05, 0.9  # the quantiles of forks after the first: the lowest, and the width of all
 
 
@@ -88,6 +89,19 @@ class RunPlanner:
         )
         value = float(self.model.encoder.to_user(torch.tensor([score], dtype=torch.float64))[0])
         return Continuation(fork, start, alpha, as_floats(x), score, value)
+
+    def answer(self) -> Answer:
+        """The whole schedule before the first step, and the final values it is expected to reach."""
+        location = self.location(0)
+        schedule = self.space.schedule(self.continuation(location, None, 0).x)
+        models = location.sample(self.settings.models, generator(self.history, MODELS))
+        draws = [
+            model.forecast(schedule, [self.space.steps], task=self.task, draws=FORECAST_DRAWS, noise=False).draws
+            for model in models
+        ]
+        sign = self.model.encoder.segmenter.objective.sign
+        careful, median, optimistic = sign * np.quantile(sign * np.concatenate(draws), ANSWER_QUANTILES)
+        return Answer(schedule, (float(careful), float(median), float(optimistic)))
 
     def limit(self, location: TaskPosterior, fork: Fork | None, k: int) -> RateLimit:
         """How high interval k may go. A plan that is made once is run as it is."""

@@ -84,7 +84,8 @@ def _family_status(view: StudyView, runs: int) -> str:
 def highlights(view: StudyView) -> list[tuple[str, str]]:
     """A few numbers, each with its name."""
     best, alive = view.best, sum(fork.state in ("running", "leading") for fork in view.forks)
-    rows = [("of all steps done", f"{view.done_steps / max(view.total_steps, 1):.0%}".replace("%", " %"))]
+    what = "of the budget spent" if view.costs else "of all steps done"
+    rows = [(what, f"{view.share_done:.0%}".replace("%", " %"))]
     kept = view.kept
     if kept is not None:
         rows.append((f"best value, {kept.weights} weights", format_number(kept.value)))
