@@ -108,18 +108,20 @@ def test_a_budget_of_cost_is_spent_on_what_teaches_about_the_wanted_tasks() -> N
     names = list(NOISES)
     runs = [names[interval.task] for interval in tuner.study.intervals]
     spent = sum(ROWS["costs"][task] for task in runs)
-    assert sorted(runs[:4]) == ["rough", "rough", "wild", "wild"]  # the cheaper ones first
+    first = next(i for i, decision in enumerate(tuner.study.decisions) if decision.reasons[0].kind != "initial design")
+    assert set(runs[:first]) <= {"rough", "wild"}  # the cheaper ones first
+    assert sum(ROWS["costs"][task] for task in runs[:first]) <= 0.75
     assert 1.5 - 0.0625 < spent <= 1.5
     reasons = [reason for decision in tuner.study.decisions for reason in decision.reasons]
     costs = [(reason["task"], reason["cost"]) for reason in reasons if reason.kind == "informative run"]
-    assert costs == [(task, ROWS["costs"][task]) for task in runs[4:]]
+    assert costs == [(task, ROWS["costs"][task]) for task in runs[first:]]
     assert len(runs) * STEPS <= tuner.total_steps
     assert set(tuner.study.answers) == set(NOISES)
 
 
 def test_cut_after_any_line_a_family_with_costs_goes_on_with_the_same_decisions(tmp_path: Path) -> None:
-    known = {"at": {"calm": {"rows": 400}, "wild": {"rows": 100}}, "costs": {"calm": 1, "wild": 0.25}}
-    quick = {**known, "tasks": ["calm", "wild"], "initial": None, "budget": 1.5, "intervals": 2}
+    known = {"at": {"calm": {"rows": 400}, "rough": {"rows": 100}}, "costs": {"calm": 1, "rough": 0.25}}
+    quick = {**known, "tasks": ["calm", "rough"], "initial": None, "budget": 1.5, "intervals": 2}
     run_by_hand(quick_tuner(tmp_path / "whole", **quick)).close()
     lines = (tmp_path / "whole" / "journal.jsonl").read_bytes().splitlines(keepends=True)
     for cut in range(6, len(lines), 6):

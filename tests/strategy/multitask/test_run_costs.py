@@ -35,14 +35,14 @@ def test_with_costs_it_pays_for_many_cheap_runs_or_a_few_others() -> None:
 @pytest.mark.parametrize(
     ("budget", "costs", "first"),
     [
-        (9, None, (THREE, 2)),
-        (8, None, (THREE, 1)),
-        (4.5, dict.fromkeys(THREE, 0.5), (THREE, 2)),  # nine runs
-        (2, COSTS, (["quarter", "sixteenth"], 2)),
-        (1, COSTS, (["sixteenth"], 2)),
-        (6, COSTS, (THREE, 2)),
-        (0.1, COSTS, (["sixteenth"], 1)),
+        (9, None, dict.fromkeys(THREE, 2)),
+        (8, None, dict.fromkeys(THREE, 1)),
+        (4.5, dict.fromkeys(THREE, 0.5), dict.fromkeys(THREE, 2)),  # nine runs
+        (2, COSTS, {"quarter": 2, "sixteenth": 8}),
+        (1, COSTS, {"sixteenth": 8}),
+        (12, COSTS, {"all": 2, "quarter": 8, "sixteenth": 10}),
+        (0.1, COSTS, {"sixteenth": 1}),
     ],
 )
 def test_a_study_begins_with_the_cheaper_tasks(budget, costs, first) -> None:
-    assert RunCosts(FamilySettings(budget=budget, costs=costs)).first_tasks(THREE) == first
+    assert RunCosts(FamilySettings(budget=budget, costs=costs)).first_runs(THREE) == first

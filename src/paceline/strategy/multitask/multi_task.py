@@ -71,21 +71,26 @@ class MultiTask(Strategy):
     def initial_runs(self, goal: Goal) -> tuple[Run, ...]:
         """The runs to begin with: none of tasks that known runs have shown, unless `initial` asks for so many.
 
-        With costs they are of the cheaper tasks (`RunCosts.first_tasks`).
+        With costs they are of the cheaper tasks (`RunCosts.first_runs`).
         """
         known_tasks = {trace.task for trace in self.known_runs}
         new = [task for task in goal.tasks if task not in known_tasks]
-        first, each = self.costs.first_tasks(new) if new else ([], 0)
-        initial = self.settings.initial
-        count = each * len(first) if initial is None else initial
+        initial, space = self.settings.initial, self.family(goal).space
+        if initial is None:
+            first = self.costs.first_runs(new) if new else {}
+            if len(set(first.values())) > 1:  # each task has a design of its own
+                parts = [initial_runs(space, [task], count, goal.seed) for task, count in first.items()]
+                return tuple(run for part in parts for run in part)
+            tasks, count = list(first), sum(first.values())
+        else:
+            tasks, count = goal.tasks, initial
         if count == 0 and self.known_runs:
             return ()
         if count < 1:
             raise InputError(
                 f"initial must be at least 1, got {count}: a model needs runs to begin with, or known ones"
             )
-        tasks = first if initial is None and new else goal.tasks
-        return initial_runs(self.family(goal).space, tasks, count, goal.seed)
+        return initial_runs(space, tasks, count, goal.seed)
 
     def total_steps(self, goal: Goal) -> int:
         """All runs from start to end."""

@@ -8,6 +8,7 @@ from paceline.settings import FamilySettings
 RUNS_PER_TASK = 2  # of the initial design
 SMALL_BUDGET = 3  # runs per task: with less, the initial design has one run of each
 INITIAL_SHARE = 0.5  # of the budget, at most, for the initial design if tasks differ in cost
+MOST_FIRST_RUNS = 10  # of a task, if tasks differ in cost
 ROUNDING = 1e-9  # of the budget
 
 
@@ -42,20 +43,20 @@ class RunCosts:
         """How many runs of any of these tasks are still paid for."""
         return int(left / max(self.of(task) for task in tasks) * (1 + ROUNDING))
 
-    def first_tasks(self, tasks: Sequence[str]) -> tuple[list[str], int]:
-        """The tasks that the study begins with, and how many runs of each.
+    def first_runs(self, tasks: Sequence[str]) -> dict[str, int]:
+        """How many runs of each task the study begins with.
 
-        If they differ in cost, the cheapest ones as long as that takes no more than half of the budget. The others are
-        known by their coordinates, and get a run when one teaches most.
+        If tasks differ in cost, these are runs of the cheaper ones. Half of the budget is divided evenly among as many
+        tasks as get two runs of it. The others are known by their coordinates, and get a run when one teaches most.
         """
         costs, budget = {task: self.of(task) for task in tasks}, self.settings.budget
         if len(set(costs.values())) <= 1:
             enough = budget >= SMALL_BUDGET * sum(costs.values())
-            return list(tasks), RUNS_PER_TASK if enough else 1
-        first, spent = list[str](), 0.0
-        for task in sorted(tasks, key=lambda task: costs[task]):
-            spent += RUNS_PER_TASK * costs[task]
-            if spent <= INITIAL_SHARE * budget:
-                first.append(task)
-        cheapest = min(tasks, key=lambda task: costs[task])
-        return ([task for task in tasks if task in first], RUNS_PER_TASK) if first else ([cheapest], 1)
+            return dict.fromkeys(tasks, RUNS_PER_TASK if enough else 1)
+        cheapest = sorted(tasks, key=lambda task: costs[task])
+        for count in range(len(tasks), 0, -1):
+            part = INITIAL_SHARE * budget / count
+            if RUNS_PER_TASK * costs[cheapest[count - 1]] <= part:
+                first = cheapest[:count]
+                return {task: min(MOST_FIRST_RUNS, int(part / costs[task])) for task in tasks if task in first}
+        return {cheapest[0]: 1}
