@@ -114,7 +114,7 @@ def propose_at_fidelity(
             cube(d + 1),
             q=1,
             fixed_features_list=[{d: value} for value in choices.values()],
-            num_restarts=3,
+            num_restarts=2,
             raw_samples=32,
             options={"maxiter": 40},
         )

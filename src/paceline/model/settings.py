@@ -106,7 +106,7 @@ class HyperparameterPriors:
     log_nugget: tuple[float, float] = (-1.6, 0.8)
     embedding: tuple[float, float] = (0.0, 1.0)
     embedding_with_coordinates: tuple[float, float] = (0.0, 0.3)
-    log_coordinate_lengthscale: tuple[float, float] = (1.0, 0.7)
+    log_coordinate_lengthscale: tuple[float, float] = (1.5, 0.7)
     scale_start: float = 0.3
     lengthscale_start: float = -0.7
     nugget_start: float = -1.5
