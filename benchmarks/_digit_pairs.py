@@ -12,15 +12,19 @@ final loss over 20 further seeds, less that of the best known schedule.
 
 import argparse
 import json
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from paceline import Schedule, Trace
 from paceline.strategy.multitask import Space
 from paceline.traces import LearningRateRange, Objective
+from paceline.training import AVERAGE_SHARE
 
 PAIRS = {"0/1": (0, 1), "2/3": (2, 3), "4/5": (4, 5), "6/7": (6, 7), "8/9": (8, 9)}
 SPACE = Space(LearningRateRange(1e-2, 3.0), 300, 5)
@@ -84,6 +88,60 @@ def train(pair: str, schedule: Schedule, seed: int, every: int = EVERY) -> tuple
             observations.append((t + 1, loss()))
     steps, values = np.array(observations).T
     return steps.astype(int), values
+
+
+class PairTraining:
+    """One run of a pair as a training, with the average of its weights; observed before its first step too."""
+
+    def __init__(self, pair: str, seed: int = 0, *, every: int = EVERY) -> None:
+        self.pair, self.seed, self.every, self.done = pair, seed, every, 0
+        rng = np.random.default_rng(seed)
+        w, v = rng.uniform(-1, 1, (64, WIDTH)) / 8, rng.uniform(-1, 1, WIDTH) / WIDTH**0.5
+        self.weights = [w, np.zeros(WIDTH), v, np.zeros(1)]
+        self.average = list(self.weights)
+
+    def values(self) -> dict[str, float]:
+        """The losses of both weights on the images held out."""
+        _, _, held_out, answers = parts(self.pair)
+        both = {"raw": self.weights, "averaged": self.average}
+        return {
+            name: float(np.logaddexp(0, -answers * (np.maximum(held_out @ w + b, 0) @ v + c)).mean())
+            for name, (w, b, v, c) in both.items()
+        }
+
+    def advance(self, schedule: Callable[[Any], Any], stop: int) -> Iterator[tuple[int, dict[str, float]]]:
+        """Train on to step `stop`."""
+        if self.done == 0:
+            yield 0, self.values()
+        inputs, labels, _, _ = parts(self.pair)
+        for rate in schedule(np.arange(self.done, stop)):
+            rng, (w, b, v, c) = np.random.default_rng([self.seed, self.done]), self.weights
+            shift, image = rng.integers(9, size=BATCH), rng.integers(len(labels), size=BATCH)
+            x, y = inputs[shift, image], labels[image]
+            hidden = np.maximum(x @ w + b, 0)
+            slope = -y / (1 + np.exp(y * (hidden @ v + c))) / BATCH
+            back = np.outer(slope, v) * (hidden > 0)
+            steps = (x.T @ back, back.sum(0), slope @ hidden, slope.sum(keepdims=True))
+            self.weights = [p - rate * step for p, step in zip(self.weights, steps, strict=True)]
+            share = 1 / (1 + AVERAGE_SHARE * self.done)
+            self.average = [a + share * (p - a) for a, p in zip(self.average, self.weights, strict=True)]
+            self.done += 1
+            if self.done % self.every == 0 or self.done == stop:
+                yield self.done, self.values()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, their average, the step and the seed."""
+        named = {name: [torch.tensor(p) for p in w] for name, w in (("model", self.weights), ("avg", self.average))}
+        return {"done": self.done, "seed": self.seed, **named}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.done, self.seed = int(state["done"]), int(state["seed"])
+        self.weights, self.average = ([p.numpy().copy() for p in state[name]] for name in ("model", "avg"))
+
+    def reseed(self, seed: int) -> None:
+        """Draw other noise from now on."""
+        self.seed = seed
 
 
 def observed(pair: str, schedule: Schedule, seed: int, *, name: str) -> Trace:

@@ -77,6 +77,14 @@ def test_every_decision_says_where_the_task_lies(whole: Path) -> None:
         assert len(location["samples"]) == len(location["weights"]) == 6
 
 
+def test_without_a_probe_it_begins_as_a_cold_start_does(family: Path) -> None:
+    result = start_new(family, None, probe=0)
+    test, run = result.history.forks
+    assert (test.schedule.steps, run.schedule.steps) == (12, STEPS)
+    assert result.study.decisions[0].reasons[0].kind == "range test"
+    assert result.fork == run.id
+
+
 class Interrupt(BaseException):
     """Stands for Ctrl-C."""
 

@@ -71,6 +71,7 @@ class Fork:
         trace: what was observed, of the weights that the objective names.
         raw: what was observed of raw weights; the same as `trace` if the objective names them, or if nothing else was
             observed.
+        averaged: what was observed of averaged weights, likewise.
         last_values: the values at the end of its latest report, by weights.
         final_means: means of the last five values of that report, by weights; of fewer if they are far apart.
         alive: whether it may go on.
@@ -86,6 +87,7 @@ class Fork:
     schedule: Schedule
     trace: Trace | None = None
     raw: Trace | None = None
+    averaged: Trace | None = None
     last_values: dict[str, float] = field(default_factory=dict[str, float])
     final_means: dict[str, float] = field(default_factory=dict[str, float])
     alive: bool = True

@@ -14,7 +14,6 @@ import numpy as np
 
 from paceline.strategy.base import Decision, Fork, History
 from paceline.study import Failure, Interval, Reason, because
-from paceline.traces import Schedule
 
 MAX_TRIES = 3  # how often a study goes back
 REDUCTION_DECADES = 0.3  # the rate of each try is this much below the lowest that failed
@@ -67,7 +66,7 @@ def _go_back(history: History, tries: int, steps_left: int) -> Decision:
     is_affordable = steps_left >= history.goal.steps - start
     if tries < MAX_TRIES and is_affordable and rate < MIN_REDUCTION * lowest and not is_grid:
         fork = max(fork.id for fork in history.forks) + 1
-        parent, schedule = (number if start else None), _with_last_rate(best.schedule, rate)
+        parent, schedule = (number if start else None), best.schedule.with_last(rate)
         interval = Interval(fork, parent, start, latest, schedule, history.round + 1)
         return Decision((interval,), reasons=(because("go back", fork=fork, step=start, rate=rate),))
     return Decision(reasons=(_all_failed(failed, best, tries),))
@@ -102,11 +101,6 @@ def _limit_steps(decision: Decision, history: History, steps_left: int) -> Decis
     for name in DETAILS_BY_FORK & set(details):
         details[name] = [item for item in details[name] if item["fork"] not in left_out]
     return replace(decision, intervals=intervals, drops=drops, reasons=reasons, details=details)
-
-
-def _with_last_rate(schedule: Schedule, rate: float) -> Schedule:
-    """A schedule with another rate on its last interval."""
-    return Schedule([*schedule.multipliers[:-1], rate], schedule.change_points, schedule.steps, schedule.base)
 
 
 def _value_before(fork: Fork) -> float:

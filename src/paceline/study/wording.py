@@ -239,5 +239,24 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "plan": _plan,
     "beyond known runs": lambda d: "its rate is not raised: the run is better than every known run",
     "last interval": lambda d: "its rate is not raised above all it was run at: no interval is left to correct that",
+    "other loss": lambda d: (
+        f"the task is unlike its family, so this becomes a cold start: its first value is {format_number(d['value'])}, "
+        f"known runs began at {format_number(d['low'])} to {format_number(d['high'])}"
+    ),
+    "unsuitable rate": lambda d: (
+        f"the task is unlike its family, so this becomes a cold start: the family's plan begins at {_rate(d['rate'])}, "
+        f"the range test says {_rate(d['low'])} to {_rate(d['high'])}"
+    ),
+    "no progress": lambda d: (
+        f"this becomes a cold start: at {_rate(d['rate'])} the first interval made no progress, from "
+        f"{format_number(d['before'])} to {format_number(d['value'])}"
+    ),
+    "rate too low": lambda d: (
+        f"the task is unlike its family, so this becomes a cold start: at {_rate(d['rate'])} the run makes progress "
+        "without noise, and the family's plan is not higher"
+    ),
+    "range test limit": lambda d: f"no rate is above {_rate(d['rate'])}, by the range test",
+    "first interval failed": lambda d: "the first interval failed, so this becomes a cold start",
+    "cold start": lambda d: "the run begins again as a cold start",
     "expected to end worse": lambda d: f"fork {d['best']} is expected to end better",
 }

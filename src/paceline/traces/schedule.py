@@ -144,6 +144,10 @@ class Schedule:
             self.base,
         )
 
+    def with_last(self, multiplier: float) -> "Schedule":
+        """The same schedule with another multiplier on its last interval."""
+        return Schedule([*self.multipliers[:-1], multiplier], self.change_points, self.steps, self.base)
+
     def join(self, other: "Schedule", at: int) -> "Schedule":
         """This schedule before step `at`, the other one after it."""
         if not 0 < at < other.steps:

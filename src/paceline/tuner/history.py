@@ -38,7 +38,7 @@ class HistoryView:
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
         self._traces = ForkTraces(goal.objective, goal.objective.weights)
-        self._raw = ForkTraces(goal.objective, "raw")
+        self._by_weights = {weights: ForkTraces(goal.objective, weights) for weights in ("raw", "averaged")}
         self._forks: dict[int, Fork] = {}  # by number, in order
         self._seen = 0  # events
         self.best_states = BestStates(goal.objective.sign)
@@ -87,7 +87,11 @@ class HistoryView:
     def _build(self, state: StudyState, fork: ForkState) -> Fork:
         latest, reports = state.latest_interval(fork), state.reports(fork)
         trace = self._traces.of(state, fork)
-        has_raw = any("raw" in report.values for report in reports)
+        observed = {weights for report in reports for weights in report.values}
+        by_weights = {
+            weights: traces.of(state, fork) if weights in observed - {self.goal.objective.weights} else trace
+            for weights, traces in self._by_weights.items()
+        }
         values = {weights: column for weights, column in reports[-1].values.items() if column} if reports else {}
         return Fork(
             id=fork.id,
@@ -95,7 +99,7 @@ class HistoryView:
             start=fork.start,
             schedule=latest.schedule,
             trace=trace,
-            raw=trace if self.goal.objective.weights == "raw" or not has_raw else self._raw.of(state, fork),
+            **by_weights,
             last_values={weights: column[-1] for weights, column in values.items()},
             final_means={
                 weights: float(np.mean(column[-self._final_count(reports[-1]) :])) for weights, column in values.items()

@@ -18,7 +18,7 @@ BEST = {"slow": 0.2, "middle": 0.5, "fast": 0.8}
 GOAL = Goal(SPACE.lr_range, SPACE.steps, Objective(), tasks=tuple(BEST))
 FAMILY = Family(GOAL, FamilySettings(intervals=3, dims=2, link="signed", order=1, summed_rate=False, end_share=1.0))
 SEARCH = SearchBudget(draws=4, grid=3, sweeps=1, gradient_steps=1)
-SMALL = NewTaskSettings(locations=6, models=2, search=SEARCH)
+SMALL = NewTaskSettings(locations=6, models=2, search=SEARCH, alphas=(0.7, 0.3), cold_start=False)
 THOROUGH = replace(SMALL, locations=15, search=replace(SEARCH, grid=5))
 STEPS = np.arange(0, 61, 4)
 

@@ -6,9 +6,10 @@ point, from the present value and from all observations: either as if the task l
 paper's recipe), or averaged over its location (ours).
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,14 +18,25 @@ from paceline.model import TaskPosterior, TraceModel, location_prior_of
 from paceline.settings import NewTaskSettings
 from paceline.strategy.base import Decision, Fork, Goal, History, Strategy
 from paceline.strategy.multitask import Answer, Family, Space
+from paceline.strategy.newtask.cold_start import (
+    below_tested,
+    cold_forks,
+    decide_cold,
+    other_loss,
+    shows_something,
+    unsuitable_rate,
+    wasted_interval,
+)
 from paceline.strategy.newtask.location import location_details, location_reason
 from paceline.strategy.newtask.planner import Continuation, RunPlanner, planned_rates
 from paceline.strategy.newtask.rate_limit import RateLimit
 from paceline.strategy.rollback import with_rollback
+from paceline.strategy.single_run import SINGLE_RUN, range_test_steps
 from paceline.study import Interval, Reason, because
 from paceline.traces import Objective, Schedule, Trace
 
 FAMILY_FIELDS = ("intervals", "base", "dims", "link", "order", "summed_rate", "end_share", "at")  # what its model needs
+ALPHAS_OF_0_1_0 = (0.7, 0.3)
 MIN_RATE_GAP = 0.05  # between the rates of forks, in [0, 1] of the bounds
 
 
@@ -39,6 +51,8 @@ class NewTask(Strategy):
         task: name of the new task.
         settings: how it is tuned.
     """
+
+    restarts: ClassVar[bool] = True
 
     family: Family
     known_runs: tuple[Trace, ...]
@@ -80,14 +94,23 @@ class NewTask(Strategy):
         return self.model.encoder.segmenter.objective
 
     def total_steps(self, goal: Goal) -> int:
-        """All forks to the end; a single run may repeat an interval that failed, if only one."""
+        """The range test, and all forks to the end; a single run may repeat an interval that failed, if only one."""
         longest, forks = int(np.diff(self.space.change_points).max()), self.settings.forks
         if goal.steps != self.space.steps:
             raise InputError(
                 f"the family's runs take {self.space.steps:,} steps, got steps={goal.steps}: leave steps= out, or make "
                 "a family of that length"
             )
-        return goal.steps * forks + (longest if forks == 1 else 0)
+        return self._test_steps + goal.steps * forks + (longest if forks == 1 else 0)
+
+    @property
+    def _test_steps(self) -> int:
+        return range_test_steps(self.space.steps) if self._begins_cold else 0
+
+    @property
+    def _begins_cold(self) -> bool:
+        """Whether there is a range test: there may be a probe in its place, or a run may be too short for it."""
+        return self.settings.cold_start and not self.probe_intervals and self.space.steps >= SINGLE_RUN.min_steps
 
     def plan(self, seed: int = 0) -> Answer:
         """The schedule from what is known before the first step, and the final values it is expected to reach."""
@@ -104,13 +127,57 @@ class NewTask(Strategy):
                 **{name: family[name] for name in FAMILY_FIELDS if name in family},
                 "objective": asdict(self.model.encoder.segmenter.objective),
             },
-            **asdict(self.settings),
+            **{name: value for name, value in asdict(self.settings).items() if name != "cold_start" or value},
             "probe": self.probe_intervals,
         }
 
+    def as_begun(self, settings: dict[str, Any]) -> Strategy:
+        """A study that 0.1.0 began with its defaults goes on with these."""
+        alphas = ALPHAS_OF_0_1_0 if self.settings.alphas == NewTaskSettings().alphas else self.settings.alphas
+        former = replace(self, settings=replace(self.settings, cold_start=False, alphas=alphas))
+        return former if json.loads(json.dumps(former.to_json())) == settings else self
+
     def propose(self, history: History) -> Decision:
-        """The next decision; if every fork has failed, a way back."""
-        return with_rollback(history, self.total_steps(history.goal), self._decide)
+        """The next decision: by the family, or of the cold start that the run has become."""
+        if not self._begins_cold:
+            return self._follow_family(history)
+        cold = cold_forks(history)
+        if cold or not history.forks:
+            return decide_cold(history, cold)
+        test, *followers = history.forks
+        decision = self._follow_family(replace(history, forks=tuple(followers), round=history.round - 1))
+        if (why := self._unlike_family(history, decision)) is not None:
+            instead = decide_cold(history, (test,))
+            return replace(instead, reasons=(why, *instead.reasons))
+        intervals, limit = (decision.intervals, ())
+        if shows_something(test):
+            intervals, limit = below_tested(history, decision.intervals)
+        drops = ((test.id, because("range test over")),) if test.alive else ()
+        return replace(
+            decision,
+            intervals=tuple(replace(interval, round=history.round + 1) for interval in intervals),
+            drops=drops + decision.drops,
+            reasons=decision.reasons + limit,
+        )
+
+    def _unlike_family(self, history: History, planned: Decision) -> Reason | None:
+        """Why the range test or the first interval says that the task is unlike its family; None if they do not."""
+        test, *followers = history.forks
+        if not followers:
+            if test.trace is None or not shows_something(test):
+                return None
+            other = other_loss(self.known_runs, self.model.encoder.segmenter.objective, float(test.trace.values[0]))
+            return other or unsuitable_rate(history, planned.intervals[0].multiplier)
+        if history.round > 2:
+            return None
+        if not any(fork.alive for fork in followers):
+            return because("first interval failed")
+        leader = history.ranked()[0]
+        return wasted_interval(leader, max(interval.multiplier for interval in planned.intervals))
+
+    def _follow_family(self, history: History) -> Decision:
+        """What the family's model decides; if every fork has failed, a way back."""
+        return with_rollback(history, self.total_steps(history.goal) - self._test_steps, self._decide)
 
     def _decide(self, history: History) -> Decision:
         """The rates of the next interval, or the end."""
@@ -175,7 +242,7 @@ class NewTask(Strategy):
         schedule = Schedule([*before, rate], points[: k + 2], self.space.steps, self.space.base)
         first, last, turn = int(points[k]), int(points[k + 1]), history.round + 1
         if fork is None:
-            return Interval(number, None, first, last, schedule, turn)
+            return Interval(number + self._begins_cold, None, first, last, schedule, turn)
         if number == 0:
             return Interval(fork.id, None, first, last, schedule, turn)
         return Interval(max(f.id for f in history.forks) + number, fork.id, first, last, schedule, turn)

@@ -73,11 +73,11 @@ class SingleRun(Strategy):
         if test.alive and len(test.trace.steps) < 2:
             return Decision(reasons=(because("range test observed once", steps=test_steps),))
         has_values = np.isfinite(test.trace.values).any()
-        peak = 10.0 ** _peaks(history)[0] if has_values else history.goal.lr_range.low
+        peak = 10.0 ** test_peaks(history)[0] if has_values else history.goal.lr_range.low
         length = history.goal.steps - test_steps
         stop = correction_steps(length)[0]
         schedule = Schedule([peak], [0, stop], length, SINGLE_RUN.base)
-        interval = Interval(1, None, 0, stop, schedule, history.round + 1)
+        interval = Interval(test.id + 1, None, 0, stop, schedule, history.round + 1)
         drops = ((test.id, because("range test over")),) if test.alive else ()
         return Decision((interval,), drops, reasons=(because("range test result", rate=peak),))
 
@@ -98,7 +98,7 @@ class SingleRun(Strategy):
         if fork.failure and used > history.goal.steps - 2:
             used = steps_taken(history)  # the last interval is half the run: what the failure left of it is needed
         length = start + history.goal.steps - used
-        rate = _within_limits(history, fork.multiplier * _reduction_factor(fork))
+        rate = _within_limits(history, fork.multiplier * _reduction_factor(len(history.forks) - 2))
         drops = ((fork.id, because("diverged")),) if fork.alive else ()
         if fork.multiplier <= history.goal.lr_range.low or length < start + 2:
             return Decision(drops=drops, reasons=(because("all tries diverged"),))
@@ -132,7 +132,7 @@ def _has_diverged(history: History, fork: Fork) -> bool:
     return latest > loss_limit(initial, SINGLE_RUN.divergence_factor)
 
 
-def _peaks(history: History) -> tuple[float, float]:
+def test_peaks(history: History) -> tuple[float, float]:
     """log10 of the first and of the highest peak, from the range test."""
     test = history.forks[0]
     assert test.trace is not None
@@ -143,11 +143,11 @@ def _peaks(history: History) -> tuple[float, float]:
 
 def _within_limits(history: History, multiplier: float) -> float:
     """The nearest multiplier allowed: by the bounds, the range test, and all runs that diverged but the last."""
-    reduced = [fork.multiplier * _reduction_factor(fork) for fork in history.forks[1:-1]]
-    highest = min(history.goal.lr_range.high, 10.0 ** _peaks(history)[1], *reduced)
+    reduced = [fork.multiplier * _reduction_factor(before) for before, fork in enumerate(history.forks[1:-1])]
+    highest = min(history.goal.lr_range.high, 10.0 ** test_peaks(history)[1], *reduced)
     return max(history.goal.lr_range.low, min(multiplier, highest))
 
 
-def _reduction_factor(fork: Fork) -> float:
-    """The factor by which the peak falls when a fork diverges; the square of the one before it each time."""
-    return 10.0 ** (-SINGLE_RUN.first_reduction * 2.0 ** (fork.id - 1))
+def _reduction_factor(before: int) -> float:
+    """The factor by which the peak falls if so many forks have diverged before; each is the square of the last."""
+    return 10.0 ** (-SINGLE_RUN.first_reduction * 2.0**before)
