@@ -3,22 +3,31 @@
 Three sound studies (one that was interrupted, a family, a population), with one change at a time, as
 benchmarks/_hostile_studies.py lists them. Each variation is shown, reported, exported in all formats, replayed, asked
 for on every route of the page, and continued. Each of these must end, within a minute, with an answer or an error
-message. Terminal output must hold no control characters, pages and reports none of the markup, and the Python export
-must be a function that returns a number.
+message. What is printed must hold no control characters; on a terminal none but colours and the moves of the display.
+Pages and reports must hold none of the markup, and the Python export must be a function that returns a number.
+
+Forked processes share the variations. What no signal can interrupt ends the benchmark, with a traceback of where it is.
 """
 
 import argparse
+import faulthandler
+import multiprocessing
+import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import chdir, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -36,6 +45,11 @@ FACTORY = "benchmarks.hostile:quadratic"
 OPTIONS = ("--steps", str(STEPS), "--lr", str(LR[0]), str(LR[1]), "--cost", str(COST))
 EXPORTS = ("json", "csv", "python")
 ROUTES = ("summary", "forks", "decisions", "figure/traces", "figure/lineage", "figure/forecasts", "schedule/json")
+ON_TERMINAL = {"FORCE_COLOR": "1"}
+OF_DISPLAY = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|\r"
+)  # what rich writes to a terminal; the studies hold other controls too
+DEPTH = "a/b/c"  # folders around what is tried, so that a path that leads up and out of it ends where it is found
 MARKUP = ("<img src=x", f"<script>{SCRIPT}", f'onerror="{SCRIPT}')
 
 
@@ -62,20 +76,61 @@ def sound_studies(root: Path) -> list[Path]:
     return [sound_study(root / "interrupted"), root / "family", root / "population"]
 
 
+class Outcome(NamedTuple):
+    """What became of a variation: its study and name, what went wrong, and the seconds it took."""
+
+    study: str
+    name: str
+    problems: list[str]
+    seconds: float
+
+
+def outcomes(studies: Sequence[Path], every: int, jobs: int) -> Generator[Outcome]:
+    """Each so-many-th variation of some studies, in any order, tried by so many processes."""
+    fork = multiprocessing.get_context("fork")  # shares what is imported
+    with ProcessPoolExecutor(jobs, mp_context=fork) as pool:
+        tasks = [pool.submit(_try, study, i) for study in studies for i in range(0, len(variations(study)), every)]
+        for task in as_completed(tasks):
+            yield task.result()
+
+
+def _try(study: Path, index: int) -> Outcome:
+    copy = _own_copy(study)
+    variation = _variations(copy)[index]
+    began = time.perf_counter()
+    faulthandler.dump_traceback_later(10 * LIMIT, exit=True)
+    try:
+        problems = problems_with(copy, variation)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return Outcome(study.name, variation.name, problems, time.perf_counter() - began)
+
+
+@cache
+def _own_copy(study: Path) -> Path:
+    """A copy of a sound study for this process, alone in a folder."""
+    copy = study.parent.with_name(f"process {os.getpid()}") / study.name / study.name
+    shutil.copytree(study, copy)
+    return copy
+
+
+_variations = cache(variations)
+
+
 def problems_with(study: Path, variation: Variation, *, whole: bool = True) -> list[str]:
     """What goes wrong with a variation of a study; nothing if it is handled.
 
     Args:
-        study: the sound study.
+        study: the sound study; what lies beside it must not change.
         variation: what is changed.
         whole: whether all commands are run, or only the fast ones.
     """
     root = study.parent
-    folder, out = root / "stranger" / "study", root / "out"
-    for left in (folder.parent, out):
-        shutil.rmtree(left, ignore_errors=True)
+    folder, out = root / "stranger" / DEPTH / "study", root / "out" / DEPTH
+    for left in ("stranger", "out"):
+        shutil.rmtree(root / left, ignore_errors=True)
     (root / "outside").write_text("mine")
-    out.mkdir()
+    out.mkdir(parents=True)
     write_variation(study, folder, variation)
     before, found = _files_outside(root), list[str]()
     with chdir(out):
@@ -95,24 +150,25 @@ def problems_with(study: Path, variation: Variation, *, whole: bool = True) -> l
 
 
 def _actions(folder: Path, *, whole: bool) -> Generator[tuple[str, Callable[[], list[str]]]]:
-    yield "show", lambda: _command("show", str(folder))
+    yield "show", lambda: _command("show", str(folder), on_terminal=True)
     yield "show --json", lambda: _command("show", str(folder), "--json")
     for kind in EXPORTS:
         yield f"export {kind}", lambda kind=kind: _export(folder, kind)
     yield "serve", lambda: _page(folder)
     if whole:
         yield "report", lambda: _report(folder)
-        yield "replay", lambda: _command("replay", str(folder), FACTORY)
-    yield "continue", lambda: _command("tune", FACTORY, *OPTIONS, "--study", str(folder))
+        yield "replay", lambda: _command("replay", str(folder), FACTORY, on_terminal=True)
+    yield "continue", lambda: _command("tune", FACTORY, *OPTIONS, "--study", str(folder), on_terminal=True)
 
 
-def _command(*arguments: str) -> list[str]:
+def _command(*arguments: str, on_terminal: bool = False) -> list[str]:
     """What goes wrong with a command: an exception that nobody caught, or control characters in what it prints."""
-    done = CliRunner().invoke(app, arguments)
+    done = CliRunner(env=ON_TERMINAL if on_terminal else {}).invoke(app, arguments)
     found = list[str]()
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         found.append(f"raised {type(done.exception).__name__}: {done.exception}")
-    if controls := {c for c in done.output if not c.isprintable() and c != "\n"}:
+    output = OF_DISPLAY.sub("", done.output) if on_terminal else done.output
+    if controls := {c for c in output if not c.isprintable() and c != "\n"}:
         found.append(f"printed {controls}")
     return found
 
@@ -175,29 +231,46 @@ def _files_outside(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in own}
 
 
+def with_progress(found: Iterable[Outcome], total: int) -> Generator[Outcome]:
+    """The same outcomes, with a line on stderr for every hundredth and for each that is mishandled."""
+    began = time.monotonic()
+    for count, outcome in enumerate(found, start=1):
+        if count % 100 == 0 or outcome.problems:
+            what = ascii(f"{outcome.study}, {outcome.name}: {outcome.problems}") if outcome.problems else ""
+            print(f"{count} of {total} after {time.monotonic() - began:.0f} s {what}", file=sys.stderr, flush=True)
+        yield outcome
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=5, help="only each so-many-th variation")
+    parser.add_argument("--every", type=int, default=1, help="only each so-many-th variation of a study")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
     print(machine())
-    seconds, failures, rows = list[float](), list[str](), dict[tuple[str, str], list[int]]()
     with tempfile.TemporaryDirectory() as temporary:
-        for study in sound_studies(Path(temporary)):
-            for variation in variations(study)[:: options.every]:
-                began = time.perf_counter()
-                problems = problems_with(study, variation)
-                seconds.append(time.perf_counter() - began)
-                count = rows.setdefault((study.name, variation.name.split()[0]), [0, 0])
-                count[0] += 1
-                count[1] += bool(problems)
-                failures += [f"{study.name}, {variation.name}: {problem}" for problem in problems]
+        studies = sound_studies(Path(temporary) / "sound")
+        total = sum(len(variations(study)[:: options.every]) for study in studies)
+        found = list(with_progress(outcomes(studies, options.every, options.jobs), total))
+    print_outcomes(found)
+    print_results()
+
+
+def print_outcomes(found: Sequence[Outcome]) -> None:
+    """A table by study and place, and what was mishandled."""
+    rows = dict[tuple[str, str], list[int]]()
+    for outcome in sorted(found):
+        count = rows.setdefault((outcome.study, outcome.name.split()[0]), [0, 0])
+        count[0] += 1
+        count[1] += bool(outcome.problems)
     header = ["study", "where", "variations", "mishandled"]
     print(f"\n{table(header, [[*where, *count] for where, count in rows.items()])}\n")
-    print("\n".join(ascii(failure) for failure in failures) or "nothing ran, nothing was written outside, nothing hung")
+    failures = [f"{outcome.study}, {outcome.name}: {problem}" for outcome in found for problem in outcome.problems]
+    print("\n".join(map(ascii, failures)) or "nothing ran, nothing was written outside, nothing hung")
+    seconds = [outcome.seconds for outcome in found]
     print(f"seconds for a variation: median {median(seconds):.2f}, most {max(seconds):.1f}\n")
-    result("hostile_variations", len(seconds))
-    result("hostile_mishandled", sum(count for _, count in rows.values()))
-    print_results()
+    result("hostile_variations", len(found))
+    result("hostile_mishandled", sum(bool(outcome.problems) for outcome in found))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._hostile_studies import TEXTS, Variation, variations, write_variation
-from benchmarks.hostile import problems_with, sound_study
+from benchmarks.hostile import Outcome, outcomes, problems_with, sound_study, with_progress
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="pipes and alarms are those of POSIX"),
@@ -54,13 +54,25 @@ def test_some_are_handled(study: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_all_are_handled(study: Path) -> None:
-    failures = {v.name: problems for v in variations(study) if (problems := problems_with(study, v))}
-    assert failures == {}
+    found = list(outcomes([study], every=1, jobs=os.cpu_count() or 1))
+    assert len(found) == len(variations(study))
+    assert [outcome for outcome in found if outcome.problems] == []
 
 
 def test_a_variation_that_is_mishandled_is_found(study: Path) -> None:
     def write_outside(folder: Path) -> None:
-        (folder.parent.parent / "hacked").write_text("")
+        (folder / "../../../../hacked").write_text("")
 
-    assert problems_with(study, Variation("a file beside it", write_outside), whole=False) != []
-    (study.parent / "hacked").unlink()
+    found = problems_with(study, Variation("a file above it", write_outside), whole=False)
+    assert [problem for problem in found if problem.startswith("made ")] != []
+
+
+def test_progress_is_printed_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    sound, mishandled = Outcome("family", "lock is deep", [], 0.1), Outcome("family", "\x1b", ["show: raised"], 0.1)
+    came = with_progress([mishandled, *[sound] * 99], 100)
+    assert next(came) == mishandled
+    first = capsys.readouterr().err
+    assert first.startswith("1 of 100 after 0 s")
+    assert "\\x1b" in first
+    assert len(list(came)) == 99
+    assert capsys.readouterr().err.startswith("100 of 100")
