@@ -210,9 +210,9 @@ def list_of(check: Check, *, as_tuple: bool = False, kind: type | None = None) -
     passes = {float: _are_finite, int: _are_counts}.get(cast("type", kind), _is_slow)
 
     def check_all(value: Any) -> Any:
-        if type(value) is not list and type(value) is not tuple:
-            raise FieldError("a list", value)
-        items = cast("list[Any]", value)
+        items: list[Any] = value
+        if type(items) is not list and type(items) is not tuple:  # pyright: ignore[reportUnnecessaryComparison]
+            raise FieldError("a list", items)
         if passes(items):
             return made(items)
         try:
@@ -226,11 +226,14 @@ def list_of(check: Check, *, as_tuple: bool = False, kind: type | None = None) -
 
 
 def _are_finite(items: Sequence[Any]) -> bool:
-    return set(map(type, items)) == {float} and math.isfinite(sum(items))  # a huge sum only takes the slow way
+    all_floats = [*map(type, items)].count(float) == len(items)
+    return all_floats and math.isfinite(sum(items))  # a huge sum only takes the slow way
 
 
 def _are_counts(items: Sequence[Any]) -> bool:
-    return set(map(type, items)) == {int} and min(items) >= 0 and max(items) <= MAX_COUNT
+    """Whether each passes the check of a plain `int`."""
+    all_whole = [*map(type, items)].count(int) == len(items)
+    return all_whole and (not items or (min(items) >= 0 and max(items) <= MAX_COUNT))
 
 
 def _is_slow(items: Sequence[Any]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from functools import cache
 from itertools import pairwise
 from numbers import Real
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -234,19 +234,27 @@ def shape_from_json(data: Any, depth: int = MAX_JOINED) -> Shape:
         data: plain data, perhaps of a stranger.
         depth: how often shapes may be joined to joined ones.
     """
-    if type(data) is not dict or type(cast("dict[str, Any]", data).get("name")) is not str:
+    given: dict[str, Any] = data
+    if type(given) is not dict or type(given.get("name")) is not str:
         raise FieldError("a base shape with a name", data)
-    given = cast("dict[str, Any]", data)
     if given["name"] not in SHAPES:
         raise InputError(f"unknown base shape {shown(given['name'])} in JSON: expected one of {sorted(SHAPES)}")
     if depth == 0:
         raise FieldError(f"joined at most {MAX_JOINED} times", given)
     shape = SHAPES[given["name"]]
     known, required = _fields_of(shape)
+    if len(given) == 1 and not required:
+        return _with_defaults(shape)
     if not required <= given.keys() <= {*known, "name"}:
         raise FieldError(f"a {given['name']} shape with {', '.join(known) or 'no fields'}", given)
     values = {name: _read_field(shape, name, given[name], depth) for name in known if name in given}
     return shape(**values)
+
+
+@cache
+def _with_defaults(shape: type[Shape]) -> Shape:
+    """The one shape that all schedules with this base share."""
+    return shape()
 
 
 @cache

@@ -48,3 +48,23 @@ def test_an_interval_begins_from_its_task_itself_or_its_parent(interval: Interva
 def test_what_is_no_event_is_refused(data, message: str) -> None:
     with pytest.raises(JournalError, match=message):
         from_json(data)
+
+
+REPORT = {"event": "observed", "fork": 0, "start": 0, "stop": 20, "steps": [10, 20], "values": {"raw": [1.0, 2.0]}}
+
+
+@pytest.mark.parametrize("steps", [[20, 10], [10, 10], [10.0, 20.0], [False, True], [-1, 20], [10, 10**13], "ab", None])
+def test_steps_of_a_report_are_counts_that_increase(steps) -> None:
+    assert from_json(REPORT).steps == (10, 20)  # also if equal steps of another type come after it
+    with pytest.raises(JournalError, match="the field 'steps' must be"):
+        from_json({**REPORT, "steps": steps})
+
+
+@pytest.mark.parametrize("length", [2, 1_500])
+def test_reports_share_the_steps_of_their_round_unless_they_are_many(length: int) -> None:
+    data = {**REPORT, "steps": [*range(length)], "values": {"raw": [1.0] * length}}
+    first, second = from_json(json.loads(json.dumps(data))), from_json(json.loads(json.dumps(data)))
+    assert first == second
+    assert (first.steps is second.steps) == (length == 2)
+    with pytest.raises(JournalError, match="steps that increase"):
+        from_json({**data, "steps": [1, *range(1, length)]})

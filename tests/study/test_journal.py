@@ -1,9 +1,11 @@
 import errno
+import gc
 import json
 import os
 import re
 import shutil
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -280,6 +282,14 @@ def test_a_journal_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> None:
         Journal(tmp_path)
     (tmp_path / "journal.jsonl").unlink()
     Journal(tmp_path).close()
+
+
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_garbage_is_collected_again_once_a_journal_was_read(is_sound: bool, tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(GOLDEN.read_bytes() if is_sound else b"17\n")
+    with nullcontext() if is_sound else pytest.raises(JournalError):
+        read_journal(tmp_path / "journal.jsonl")
+    assert gc.isenabled()
 
 
 def test_a_study_is_read_without_being_touched(tmp_path: Path) -> None:

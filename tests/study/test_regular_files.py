@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import InputError, JournalError
-from paceline.study.regular_files import open_regular_file, read_regular_file, refuse_links, refuse_other_files, writing
+from paceline.study.regular_files import (
+    open_regular_file,
+    read_regular_file,
+    read_regular_lines,
+    refuse_links,
+    refuse_other_files,
+    writing,
+)
 
 
 def test_a_file_is_read_and_a_missing_one_is_none(tmp_path: Path) -> None:
@@ -43,8 +50,19 @@ def test_an_open_file_can_be_read_from_any_place(tmp_path: Path) -> None:
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 11)
-    with pytest.raises(JournalError, match="should have at most 10 bytes, got 11"):
-        read_regular_file(tmp_path / "a", most=10)
+    for read in (read_regular_file, lambda path, most: list(read_regular_lines(path, most))):
+        with pytest.raises(JournalError, match="should have at most 10 bytes, got 11"):
+            read(tmp_path / "a", 10)
+
+
+def test_lines_end_at_a_line_feed_only_and_are_those_of_the_beginning(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\r\ntwo\rand more\nthree")
+    lines = read_regular_lines(tmp_path / "a")
+    assert next(lines) == b"one\r\n"
+    with (tmp_path / "a").open("ab") as file:
+        file.write(b" and what came later\nfour\n")
+    assert list(lines) == [b"two\rand more\n", b"three"]
+    assert list(read_regular_lines(tmp_path / "b")) == []
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "lock", "checkpoints", "study.json.tmp"])

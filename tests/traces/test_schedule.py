@@ -37,6 +37,42 @@ def test_json_returns_an_equal_schedule(schedule: Schedule) -> None:
     np.testing.assert_array_equal(again(np.arange(schedule.steps)), schedule(np.arange(schedule.steps)))
 
 
+@given(schedules(), schedules())
+def test_a_schedule_from_json_cannot_be_changed_for_itself_or_others(one: Schedule, other: Schedule) -> None:
+    first, second = Schedule.from_json(one.to_json()), Schedule.from_json(one.to_json())
+    for array in (first.multipliers, first.change_points):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+    assert first.extend(0.1, first.steps + 1) != second == one
+    assert Schedule.from_json(other.to_json()) == other
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"change_points": [0.0, 200.0]},
+        {"change_points": [False, 200]},
+        {"change_points": [0, 0]},
+        {"change_points": [5, 200]},
+        {"change_points": [0]},
+        {"change_points": []},
+        {"change_points": [0, 100, 200]},
+        {"change_points": [0, 2_000]},
+        {"multipliers": []},
+        {"multipliers": [0.0]},
+        {"multipliers": [float("nan")]},
+        {"steps": True},
+        {"steps": 0},
+        {"base": {"name": "constant", "power": 1}},
+    ],
+)
+def test_what_is_no_schedule_in_json_is_refused(change) -> None:
+    data = {"steps": 1_000, "change_points": [0, 200], "multipliers": [0.1], "base": {"name": "constant"}}
+    assert Schedule.from_json(data).multipliers == [0.1]  # also if equal points of another type come after it
+    with pytest.raises(InputError):
+        Schedule.from_json({**data, **change})
+
+
 @given(schedules())
 def test_rate_is_base_times_multiplier_and_positive(schedule: Schedule) -> None:
     steps = np.arange(schedule.steps)

@@ -7,9 +7,8 @@ reports, and the journal holds both.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
-from operator import lt
-from typing import Annotated, Any, ClassVar, cast
+from functools import cache, lru_cache
+from typing import Annotated, Any, ClassVar
 
 from paceline.errors import JournalError
 from paceline.json_fields import (
@@ -30,6 +29,7 @@ from paceline.traces import Schedule
 
 FORMAT = 3
 MAX_SECONDS = 1e10
+MAX_SHARED = 1_000  # steps of an interval that are kept to be shared
 Values = dict[str, tuple[float, ...]]
 
 
@@ -211,7 +211,8 @@ def from_json(data: dict[str, Any]) -> Event:
 
 def _arguments(cls: type[Event], kind: Any, data: dict[str, Any]) -> dict[str, Any]:
     """The fields of an event, each checked."""
-    arguments, name = dict[str, Any](), ""
+    arguments: dict[str, Any] = {}
+    name = ""
     try:
         for name, check, is_required in _checks(cls):
             if name in data:
@@ -233,21 +234,16 @@ def _checks(cls: type[Event]) -> list[tuple[str, Check, bool]]:
 
 def _check_order(event: Event) -> None:
     """Steps of one event that must follow each other, and columns that belong together."""
-    match event:
-        case Interval() if event.start >= event.stop:
-            raise FieldError(f"a step after its start, {event.start:,}", event.stop, ("stop",))
-        case Report():
-            _check_report(event)
-        case _:
-            pass
+    if type(event) is Report:
+        _check_report(event)
+    elif type(event) is Interval and event.start >= event.stop:
+        raise FieldError(f"a step after its start, {event.start:,}", event.stop, ("stop",))
 
 
 def _check_report(report: Report) -> None:
     steps = report.steps
     if report.start > report.stop:
         raise FieldError(f"a step after its start, {report.start:,}", report.stop, ("stop",))
-    if not all(map(lt, steps, steps[1:])):
-        raise FieldError("steps that increase", [*steps], ("steps",))
     for weights, column in report.values.items():
         if len(column) != len(steps):
             raise FieldError(f"a list as long as steps, {len(steps):,}", [*column], ("values", weights))
@@ -255,17 +251,33 @@ def _check_report(report: Report) -> None:
         raise FieldError("one of its steps", report.kept, ("kept",))
 
 
-_read_name, _read_columns = check_of(Name), list_of(check_of(float | None), as_tuple=True, kind=float)
+def _read_steps(data: Any) -> tuple[int, ...]:
+    steps = _read_counts(data)
+    shared = _increasing(steps) if len(steps) <= MAX_SHARED else _increasing.__wrapped__(steps)
+    if shared is None:
+        raise FieldError("steps that increase", data)
+    return shared
+
+
+@lru_cache
+def _increasing(steps: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The steps, which reports on the intervals of a round share; None if they do not increase."""
+    return steps if sorted({*steps}) == [*steps] else None
+
+
+def _read_value(value: Any) -> float:
+    return math.nan if value is None else _read_number(value)  # one that was not finite is null
+
+
+_read_name, _read_number, _read_counts = check_of(Name), check_of(float), check_of(tuple[int, ...])
+_read_column = list_of(_read_value, as_tuple=True, kind=float)
 
 
 def _read_values(columns: Any) -> Values:
-    if type(columns) is not dict:
+    given: dict[str, Any] = columns
+    if type(given) is not dict:
         raise FieldError("an object with a list of values for each kind of weights", columns)
-    values = dict[str, tuple[float, ...]]()
-    for weights, column in cast("dict[str, Any]", columns).items():
-        read = check_field(_read_columns, _read_name(weights), column)
-        values[weights] = tuple(math.nan if value is None else value for value in read) if None in read else read
-    return values
+    return {_read_name(weights): check_field(_read_column, weights, column) for weights, column in given.items()}
 
 
 def _read_reasons(data: Any) -> tuple[Reason, ...]:
@@ -275,6 +287,7 @@ def _read_reasons(data: Any) -> tuple[Reason, ...]:
 _reason_list = check_of(tuple[Reason, ...])
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "settings": read_settings_fields,
+    "steps": _read_steps,
     "values": _read_values,
     "details": read_details,
     "reason": lambda data: Reason.from_json(plain_data(data)),

@@ -1,7 +1,9 @@
 """An append-only file of events: one JSON object a line, on disk before the study goes on, one writer at a time."""
 
+import gc
 import os
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -11,7 +13,7 @@ from paceline.files import make_folder, sync_folder, write_atomically
 from paceline.study.events import Event
 from paceline.study.journal_line import parse_line, write_line
 from paceline.study.lock import lock_folder
-from paceline.study.regular_files import read_regular_file, refuse_links, refuse_other_files, writing
+from paceline.study.regular_files import read_regular_lines, refuse_links, refuse_other_files, writing
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -29,18 +31,34 @@ class _Extent(NamedTuple):
 
 def _parse(path: Path) -> tuple[list[Event], _Extent, bytes]:
     """Events, their extent, and the rest: a line torn by a crash while it was written."""
-    *lines, rest = (read_regular_file(path) or b"").split(b"\n")
-    events, latest = list[Event](), 1
-    for number, line in enumerate(lines):
-        version, event = parse_line(path, number, line + b"\n")
-        if version < latest:
-            raise JournalError(
-                f"{path}, line {number + 1} has format {version} after one of format {latest}: the journal was edited "
-                "or damaged, restore it"
-            )
-        latest = version
-        events += [event] if event is not None else []
-    return events, _Extent(len(events), len(lines), sum(len(line) + 1 for line in lines)), rest
+    events, number, size, latest = list[Event](), 0, 0, 1
+    with _without_collection():
+        for line in read_regular_lines(path):
+            if not line.endswith(b"\n"):
+                return events, _Extent(len(events), number, size), line
+            version, event = parse_line(path, number, line)
+            number += 1
+            if version < latest:
+                raise JournalError(
+                    f"{path}, line {number} has format {version} after one of format {latest}: the journal was edited "
+                    "or damaged, restore it"
+                )
+            latest, size = version, size + len(line)
+            if event is not None:
+                events.append(event)
+    return events, _Extent(len(events), number, size), b""
+
+
+@contextmanager
+def _without_collection() -> Generator[None]:
+    """Make many objects without looking for cycles among them again and again: events have none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Journal:

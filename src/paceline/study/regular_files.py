@@ -56,10 +56,29 @@ def read_regular_file(path: Path, most: int = MAX_BYTES) -> bytes | None:
     if file is None:
         return None
     with file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise JournalError(f"{path} should have at most {most:,} bytes, got {size:,}: it was damaged, restore it")
-        return file.read(size)
+        return file.read(_size(path, file, most))
+
+
+def read_regular_lines(path: Path, most: int = MAX_BYTES) -> Generator[bytes]:
+    """The lines of a file, each with its line feed, which the last may lack; none if there is no file.
+
+    What is written to it meanwhile is left out. Arguments are those of `read_regular_file`.
+    """
+    file = open_regular_file(path)
+    if file is None:
+        return
+    with file:
+        left = _size(path, file, most)
+        while line := file.readline(left):
+            left -= len(line)
+            yield line
+
+
+def _size(path: Path, file: BinaryIO, most: int) -> int:
+    size = os.fstat(file.fileno()).st_size
+    if size > most:
+        raise JournalError(f"{path} should have at most {most:,} bytes, got {size:,}: it was damaged, restore it")
+    return size
 
 
 @contextmanager

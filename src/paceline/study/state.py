@@ -8,7 +8,7 @@ same code follows a study that is being tuned, one that is read whole, and one w
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from paceline.errors import JournalError
 from paceline.study.events import Created, Decided, Dropped, Event, Finished, Interval, Report
@@ -102,7 +102,8 @@ class StudyState:
     """
 
     def __init__(self, log: Sequence[Event | None] | None = None) -> None:
-        self.events: Sequence[Event | None] = [] if log is None else log
+        self._own_events = list[Event]()
+        self.events: Sequence[Event | None] = self._own_events if log is None else log
         self.forks: dict[int, ForkState] = {}
         self.decisions: list[DecisionState] = []
         self.report_numbers: list[int] = []
@@ -121,52 +122,54 @@ class StudyState:
 
     def append(self, event: Event) -> None:
         """Add the next event and keep it."""
-        self.add(head_of(event))
-        cast("list[Event]", self.events).append(event)
+        self.add(event)
+        self._own_events.append(event)
 
-    def add(self, head: Head) -> None:
-        """Add the next event by its head."""
+    def add(self, head: Head | Event) -> None:
+        """Add the next event by its head. An event has all that its head has."""
         number = self.count
         try:
-            self._fold(number, head)
+            self._fold(number, head.kind, head)
         except (KeyError, IndexError) as error:
             raise JournalError(
-                f"event {number} ({head.kind}) does not follow from those before it ({_problem(head, error)}): "
+                f"event {number} ({head.kind}) does not follow from those before it ({_problem(error)}): "
                 "the journal was edited, restore it"
             ) from error
         self.count += 1
 
-    def _fold(self, number: int, head: Head) -> None:
-        match head.kind:
+    def _fold(self, number: int, kind: str, head: Any) -> None:
+        match kind:
             case "decided":
                 self.decisions.append(DecisionState(number, self.done_steps))
             case "proposed":
-                fork = self.forks.get(_given(head, "fork"))
+                fork_number = _given(head.fork, "fork")
+                fork = self.forks.get(fork_number)
                 if fork is None:
                     if head.parent is not None:
                         _ = self.forks[head.parent]  # an older one, so nobody descends from himself
-                    fork = ForkState(_given(head, "fork"), head.parent, _given(head, "start"), _given(head, "start"))
-                    self.forks[fork.id] = fork
+                    start = _given(head.start, "start")
+                    fork = self.forks[fork_number] = ForkState(fork_number, head.parent, start, start)
                 fork.intervals.append(number)
                 self._open.pop(fork.id, None)
                 self._open[fork.id] = number
                 if self.decisions:
                     self.decisions[-1].intervals.append(number)
             case "observed" | "failed":
-                fork = self.forks[_given(head, "fork")]
-                if not fork.running:
+                fork = self.forks[_given(head.fork, "fork")]
+                missing = len(fork.intervals) - len(fork.reports)
+                if missing < 1:
                     raise KeyError(f"fork {fork.id} has no open interval")
                 fork.reports.append(number)
-                if not fork.running:
+                if missing == 1:
                     del self._open[fork.id]
                 self.report_numbers.append(number)
-                fork.step, fork.failed = _given(head, "stop"), head.kind == "failed"
-                self.done_steps += fork.step - _given(head, "start")
+                fork.step, fork.failed = _given(head.stop, "stop"), kind == "failed"
+                self.done_steps += fork.step - _given(head.start, "start")
             case "dropped":
-                fork = self.forks[_given(head, "fork")]
+                fork = self.forks[_given(head.fork, "fork")]
                 fork.dropped = number
                 if self.decisions:
-                    self.decisions[-1].dropped.append(_given(head, "fork"))
+                    self.decisions[-1].dropped.append(fork.id)
             case "finished":
                 self._finished = number
             case _:
@@ -295,13 +298,12 @@ class StudyState:
         return []
 
 
-def _given(head: Head, name: str) -> int:
-    value: int | None = getattr(head, name)
+def _given(value: int | None, name: str) -> int:
     if value is None:
         raise KeyError(f"it lacks {name!r}")
     return value
 
 
-def _problem(head: Head, error: Exception) -> str:
+def _problem(error: Exception) -> str:
     said = str(error.args[0]) if error.args else ""
     return said if isinstance(error.args[0], str) else f"there is no fork {error.args[0]}"

@@ -6,21 +6,37 @@ piecewise-constant rate. Schedules are immutable: `extend` and `join` return new
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from paceline.errors import InputError
-from paceline.json_fields import FieldError, check_field, list_of, number, shown, whole_number
+from paceline.json_fields import FieldError, list_of, number, shown, whole_number
 from paceline.shapes import Constant, Recorded, Shape, shape_from_json, shape_of
 
 _FIELDS = {
     "steps": whole_number(1),
     "change_points": list_of(whole_number(), kind=int),
     "multipliers": list_of(number(), kind=float),
+    "base": shape_from_json,
 }
+MAX_SHARED = 1_000  # change points that are kept to be shared
+_set_field = object.__setattr__
+
+
+@lru_cache
+def _shared_points(points: tuple[int, ...]) -> Int[np.ndarray, "points"] | None:
+    """Change points, which the schedules of a round have in common; None if they are not sound."""
+    is_sound = len(points) > 1 and points[0] == 0 and sorted({*points}) == [*points]
+    return _read_only(np.array(points)) if is_sound else None
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -63,15 +79,14 @@ class Schedule:
         steps = int(steps) or int(points[-1])
         if steps < points[-1]:
             raise InputError(f"steps must reach the last change point {int(points[-1]):,}, got {steps:,}: raise it")
-        for name, value in (
-            ("multipliers", rates.copy()),
-            ("change_points", points.astype(int)),
-            ("steps", steps),
-            ("base", shape_of(base)),
-        ):
-            object.__setattr__(self, name, value)
-        self.multipliers.setflags(write=False)
-        self.change_points.setflags(write=False)
+        self._set(_read_only(rates.copy()), _read_only(points.astype(int)), steps, shape_of(base))
+
+    def _set(self, multipliers: np.ndarray, change_points: np.ndarray, steps: int, base: Shape) -> None:
+        """Set fields that were checked."""
+        _set_field(self, "multipliers", multipliers)
+        _set_field(self, "change_points", change_points)
+        _set_field(self, "steps", steps)
+        _set_field(self, "base", base)
 
     @classmethod
     def of(cls, base: "str | Shape", peak: float, steps: int) -> "Schedule":
@@ -181,17 +196,29 @@ class Schedule:
     @classmethod
     def from_json(cls, data: Any) -> "Schedule":
         """The schedule that `to_json` wrote. A field of another type or range is an error."""
-        if type(data) is not dict:
+        given: dict[str, Any] = data
+        if type(given) is not dict:
             raise FieldError("a schedule", data)
-        given = cast("dict[str, Any]", data)
-        missing = {*_FIELDS, "base"} - set(given)
-        if missing:
+        if not given.keys() >= _FIELDS.keys():
+            missing = sorted(_FIELDS.keys() - given.keys())
             raise InputError(
-                f"a schedule in JSON needs steps, change_points, multipliers and base, got none for {sorted(missing)}: "
+                f"a schedule in JSON needs steps, change_points, multipliers and base, got none for {missing}: "
                 "write it with Schedule.save"
             )
-        steps, points, multipliers = (check_field(check, name, given[name]) for name, check in _FIELDS.items())
-        return cls(multipliers, points, steps, check_field(shape_from_json, "base", given["base"]))
+        read: list[Any] = []
+        name = ""
+        try:
+            for name, check in _FIELDS.items():
+                read.append(check(given[name]))
+        except FieldError as error:
+            raise error.inside(name) from None
+        steps, points, multipliers, base = read
+        shared = _shared_points(tuple(points)) if len(points) <= MAX_SHARED else None
+        if shared is None or len(multipliers) + 1 != len(points) or points[-1] > steps or min(multipliers) <= 0:
+            return cls(multipliers, points, steps, base)  # which says what is wrong, if anything is
+        schedule = object.__new__(cls)
+        schedule._set(_read_only(np.array(multipliers)), shared, steps, base)
+        return schedule
 
     def plot(self, *, dark: bool = False) -> Any:
         """A plotly figure of the rate over the steps; needs the extra `plot`."""
