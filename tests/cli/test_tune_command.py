@@ -31,6 +31,20 @@ class Diverging(QuadraticTraining):
             yield step, {"raw": float("nan"), "averaged": float("nan")}
 
 
+class Unlucky(QuadraticTraining):
+    left = 0  # intervals that fail from now on
+
+    def __init__(self) -> None:
+        super().__init__(Quadratic(dims=20), seed=3)
+
+    def advance(self, schedule, stop) -> Iterator:
+        for step, value in super().advance(schedule, stop):
+            if step > 2 and Unlucky.left:
+                Unlucky.left -= 1
+                raise OSError("read timed out")
+            yield step, value
+
+
 def diverging() -> Diverging:
     return Diverging(Quadratic(dims=20))
 
@@ -88,6 +102,15 @@ def test_paper_is_the_printed_algorithm(folder: Path) -> None:
     settings = json.loads((folder / "study" / "study.json").read_text())["settings"]
     assert settings["strategy"] == json.loads(json.dumps(Dynamic.paper(forks=2).to_json()))
     assert "one per unit of cost, got 0.5" in call(*command, "--cost", "0.5").stderr
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--retries", "0"), 2), (("--retries", "-1"), 2)])
+def test_an_interval_is_tried_again_as_often_as_asked(options: tuple[str, ...], code: int) -> None:
+    Unlucky.left = 1
+    done = call("tune", "tests.cli.test_tune_command:Unlucky", *SMALL, *options)
+    assert done.exit_code == code, done.output
+    assert ("fork 0 is tried again" in done.stderr) == (code == 0)
 
 
 def test_cost_1_is_a_single_run_whose_checkpoint_is_where_it_says(folder: Path) -> None:

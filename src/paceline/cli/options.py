@@ -63,6 +63,10 @@ FactoryArgument = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+RetriesOption = Annotated[
+    int,
+    typer.Option(min=0, help="How often an interval is tried again after an exception that may not come again."),
+]
 SeedOption = Annotated[int, typer.Option(help="Of everything random.")]
 
 StepsOption = Annotated[int, typer.Option(help="Length of one run, in updates.")]

@@ -17,6 +17,7 @@ from paceline.cli.options import (
     ModeName,
     ModeOption,
     QuietOption,
+    RetriesOption,
     RunnerName,
     RunnerOption,
     SeedOption,
@@ -74,6 +75,7 @@ def tasks(
     gpus: GpusOption = None,
     address: AddressOption = None,
     storage: StorageOption = None,
+    retries: RetriesOption = 1,
     quiet: QuietOption = False,
     json: JsonOption = False,
     **settings: Any,
@@ -107,6 +109,7 @@ def tasks(
             "known": _parse_known(known or []),
             "mode": mode.value,
             "seed": seed,
+            "retries": retries,
             "runner": make_runner,
             "settings": chosen,
         }

@@ -20,6 +20,7 @@ from paceline.cli.options import (
     ModeOption,
     PresetName,
     QuietOption,
+    RetriesOption,
     RunnerName,
     RunnerOption,
     SeedOption,
@@ -60,6 +61,7 @@ def tune(
     gpus: GpusOption = None,
     address: AddressOption = None,
     storage: StorageOption = None,
+    retries: RetriesOption = 1,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -87,7 +89,7 @@ def tune(
             progress = f"; {format_progress(before)} were done before" if before.forks else ""
             if not before.forks or (before.total_steps, before.steps) == (total, steps):  # others are refused below
                 console.print(f"{folder}: {format_cost(total, steps)}{progress}", soft_wrap=True)
-        seconds = _run(make_training, goal, strategy, folder, make_runner, None if quiet or json else console)
+        seconds = _run(make_training, goal, strategy, folder, make_runner, retries, None if quiet or json else console)
         view = journal_view(folder)
         if json:
             print_json({"study": str(folder), **study_json(view), "seconds": seconds})
@@ -101,6 +103,7 @@ def _run(
     strategy: "Strategy",
     folder: Path,
     runner: "str | Callable[[Factories], Runner]",
+    retries: int,
     console: "Console | None",
 ) -> dict[str, float]:
     """Tune, with progress on a console if there is one. Ctrl-C prints how to continue.
@@ -125,6 +128,7 @@ def _run(
                 runner=runner,
                 on_event=view.on_event,
                 on_step=view.on_step,
+                retries=retries,
                 quiet=True,
             ).seconds
     except OtherSettingsError as error:

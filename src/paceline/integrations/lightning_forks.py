@@ -36,7 +36,7 @@ def lightning_training(
     make_data: "Callable[[], Any] | None" = None,
     *,
     monitor: str | None = None,
-    every: int | None = None,
+    every: int | str | None = None,
     evaluate_share: float = EVALUATE_SHARE,
     average: float | None = AVERAGE_SHARE,
     **trainer: Any,
@@ -49,7 +49,8 @@ def lightning_training(
             the module's own loaders are used.
         monitor: the value that forks are compared by, as the module logs it in validation; by default the loss that
             `validation_step` returns, or "val_loss". Without validation data it is the training loss.
-        every: steps between observations; by default as many as `evaluate_share` allows, up to about 40 a run.
+        every: steps between observations, or epochs: `every="1 epoch"`. By default as many as `evaluate_share` allows,
+            up to about 40 a run.
         evaluate_share: share of the time that evaluations may take, as in `TorchTraining`.
         average: share of the steps so far that the average of the weights covers; None switches it off.
         **trainer: arguments of a Trainer that make sense for a fork: accelerator, precision, accumulate_grad_batches,
@@ -75,7 +76,7 @@ def _build(
     make_module: Callable[[], LightningModule],
     make_data: "Callable[[], Any] | None",
     monitor: str | None,
-    every: int | None,
+    every: int | str | None,
     share: float,
     average: float | None,
     settings: dict[str, Any],
@@ -100,7 +101,7 @@ class LightningTraining(TorchTraining):
         data: a LightningDataModule, a DataLoader, or a pair of them; None for the module's own loaders.
         trainer: a Trainer for one device, not run.
         monitor: the logged value that forks are compared by.
-        every: steps between observations.
+        every: steps between observations, or epochs.
         evaluate_share: share of the time that evaluations may take.
         average: share of the steps so far that the average of the weights covers.
     """
@@ -112,7 +113,7 @@ class LightningTraining(TorchTraining):
         trainer: Trainer,
         *,
         monitor: str | None = None,
-        every: int | None = None,
+        every: int | str | None = None,
         evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
     ) -> None:

@@ -28,7 +28,7 @@ def trainer_training(
     make_trainer: Callable[[], Trainer],
     *,
     monitor: str = "eval_loss",
-    every: int | None = None,
+    every: int | str | None = None,
     evaluate_share: float = EVALUATE_SHARE,
     average: float | None = AVERAGE_SHARE,
 ) -> "Callable[[], TrainerTraining]":
@@ -38,7 +38,8 @@ def trainer_training(
         make_trainer: builds the Trainer, with its model, arguments and data.
         monitor: the metric that forks are compared by, as `Trainer.evaluate` names it. Without an eval_dataset it is
             the training loss.
-        every: steps between observations; by default as many as `evaluate_share` allows, up to about 40 a run.
+        every: steps between observations, or epochs: `every="1 epoch"`. By default as many as `evaluate_share` allows,
+            up to about 40 a run.
         evaluate_share: share of the time that evaluations may take, as in `TorchTraining`.
         average: share of the steps so far that the average of the weights covers; None switches it off.
     """
@@ -51,7 +52,7 @@ def trainer_training(
 
 
 def _build(
-    make_trainer: Callable[[], Trainer], monitor: str, every: int | None, share: float, average: float | None
+    make_trainer: Callable[[], Trainer], monitor: str, every: int | str | None, share: float, average: float | None
 ) -> "TrainerTraining":
     with preserve_random_state():  # a Trainer sets the global seeds
         return TrainerTraining(make_trainer(), monitor=monitor, every=every, evaluate_share=share, average=average)
@@ -67,7 +68,7 @@ class TrainerTraining(TorchTraining):
     Args:
         trainer: the Trainer, for one device.
         monitor: the metric that forks are compared by, if there is an eval_dataset.
-        every: steps between observations.
+        every: steps between observations, or epochs.
         evaluate_share: share of the time that evaluations may take.
         average: share of the steps so far that the average of the weights covers.
     """
@@ -77,7 +78,7 @@ class TrainerTraining(TorchTraining):
         trainer: Trainer,
         *,
         monitor: str = "eval_loss",
-        every: int | None = None,
+        every: int | str | None = None,
         evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
     ) -> None:
@@ -165,6 +166,10 @@ class _ShuffledLoader:
     def __iter__(self) -> Iterator[Any]:
         self._set_epoch()
         return iter(self._loader)
+
+    def __len__(self) -> int:
+        loader: Any = self._loader
+        return len(loader)
 
     @property
     def can_enter(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from math import ceil
 from typing import Any
 
 from paceline.training.loader_position import can_enter, draws_ahead, enter_epoch, start_epoch
@@ -21,6 +22,10 @@ class BatchGroups:
 
     def __iter__(self) -> Iterator[list[Any]]:
         return self._groups(start_epoch(self.batches))
+
+    def __len__(self) -> int:
+        batches: Any = self.batches
+        return ceil(len(batches) / self.size)
 
     @property
     def can_enter(self) -> bool:

@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 from paceline.errors import InputError
 from paceline.traces import Schedule
 from paceline.training.averaging import AVERAGE_SHARE, WeightAverage
+from paceline.training.epochs import steps_between
 from paceline.training.observation_plan import EVALUATE_SHARE, ObservationPlan
 from paceline.training.protocol import ExpectedTime, Observation, StepTimes
 from paceline.training.randomness import Randomness, preserve_random_state
@@ -52,8 +53,9 @@ class TorchTraining:
             batches.
         step: step(model, optimizer, batch) -> loss, for updates that do more than a backward pass and a step:
             clipping, mixed precision, several losses.
-        every: steps between observations. By default a run has about 40 evaluations, more just before decisions, or
-            as many as `evaluate_share` allows. Without `evaluate` it has up to 200 observations.
+        every: steps between observations, or epochs: `every="1 epoch"`. By default a run has about 40 evaluations, more
+            just before decisions, or as many as `evaluate_share` allows. Without `evaluate` it has up to 200
+            observations.
         evaluate_share: share of the time that evaluations may take. Each decision needs one at least. How long they
             take is measured once, at the start of a study.
         average: share of the steps so far that the average of the weights covers; None turns it off.
@@ -69,14 +71,14 @@ class TorchTraining:
         loss: "Loss | None" = None,
         evaluate: "Callable[[nn.Module], float | Tensor] | None" = None,
         step: "Step | None" = None,
-        every: int | None = None,
+        every: int | str | None = None,
         evaluate_share: float = EVALUATE_SHARE,
         average: float | None = AVERAGE_SHARE,
         scaler: Any = None,
     ) -> None:
         if loss is None and (step is None or evaluate is None):
             raise InputError("loss= is missing: pass loss(model, batch), or both step= and evaluate=")
-        self.observations = ObservationPlan(evaluate is not None, every, evaluate_share)
+        self.observations = ObservationPlan(evaluate is not None, steps_between(every, batches), evaluate_share)
         if evaluate is None and average is not None:
             self.observations = self.observations.with_cost(RECENT_COST)
         self.model, self.optimizer = model, optimizer
