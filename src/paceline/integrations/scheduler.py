@@ -127,7 +127,8 @@ class PaceLR(LRScheduler):
         loss = _checked(loss)
         if self.last_epoch == self.controller.steps:
             message = f"PaceLR was constructed for {self.controller.steps:,} steps, and they are over"
-            warnings.warn(f"{message}: the rate stays as it is", stacklevel=2)
+            advice = "pass as steps= how many updates the loop makes"
+            warnings.warn(f"{message}: the rate stays as it is, almost zero; {advice}", stacklevel=2)
         self.last_epoch += 1
         if self.last_epoch > self.controller.steps:
             return
