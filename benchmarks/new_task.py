@@ -6,7 +6,8 @@ and 28 known runs. The left-out task is trained by each of:
 - warm start: `warm_start` with its defaults. It begins with the range test of a cold start, 5 % of the steps (40 at
   least) on top of the run, and becomes a cold start if the task is unlike its family;
 - without a cold start: the same without the range test, so the family is followed in any case;
-- universal: the schedule that is best on average over where the task may lie;
+- universal: the schedule that is best over where the task may lie, by its 0.3-quantile; "universal, paper": by its mean
+  over the convex hull of the known tasks;
 - dynamic, point: the paper's recipe, which plans anew at every change point with the task at its most probable place;
 - two forks, against cold starts of cost 2 and 2.3;
 - cold: `horizon` at cost 1, which knows nothing of the family.
@@ -44,6 +45,7 @@ WARM: dict[str, dict[str, Any]] = {
     "warm start": {},
     "without a cold start": {"cold_start": False},
     "universal": {"method": "universal", "cold_start": False},
+    "universal, paper": {"method": "universal", "prior": "hull", "statistic": "mean", "cold_start": False},
     "dynamic, point": {"location": "point", "cold_start": False},
     "warm start, two forks": {"forks": 2},
 }

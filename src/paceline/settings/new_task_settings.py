@@ -1,6 +1,7 @@
 """The settings of a run of a new task, which `warm_start` and `NewTask` share."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.errors import InputError
 from paceline.settings.fields import check_fields, document_fields, setting
@@ -42,6 +43,11 @@ class NewTaskSettings:
         "Quantile of the final value that is maximised, at the first decision and at the last. A plan that is made "
         "once takes the second.",
     )
+    statistic: str = setting(
+        "quantile",
+        "What is maximised of the final value: the quantile, or the mean, as in the paper's universal schedule.",
+        choices=("quantile", "mean"),
+    )
     cold_start: bool = setting(
         True,
         "Whether to begin with the range test of a cold start, and to go on as one if the family's rates do not suit "
@@ -58,7 +64,26 @@ class NewTaskSettings:
         check_fields(self)
         if self.method == "probe" and self.probe == 0:
             raise InputError('method="probe" needs a probe, got probe=0: pass its length in steps')
+        if self.forks > 1 and self.statistic == "mean":
+            raise InputError(
+                f'several forks differ in their quantile, got {self.forks} and statistic="mean": pass forks=1'
+            )
         if self.forks > 1 and self.method != "dynamic":
             raise InputError(f'several forks need method="dynamic", got {self.forks} and {self.method!r}: pass forks=1')
         if len(self.alphas) != 2 or not all(0 < alpha < 1 for alpha in self.alphas):
             raise InputError(f"alphas must be two quantiles in (0, 1), first and last, got {self.alphas}")
+
+    @classmethod
+    def universal(cls, *, measure: str = "hull", statistic: str = "mean", **changes: Any) -> "NewTaskSettings":
+        """The universal schedule; by default the paper's, with the best mean over the convex hull of the known tasks.
+
+        >>> NewTaskSettings.universal().method
+        'universal'
+
+        Args:
+            measure: where the task may lie, as in `prior`.
+            statistic: "mean" or "quantile".
+            changes: other settings.
+        """
+        settings: dict[str, Any] = {"cold_start": False, **changes}
+        return cls(method="universal", prior=measure, statistic=statistic, **settings)

@@ -96,6 +96,11 @@ def final_quantile(alpha: float) -> Score:
     return score
 
 
+def final_mean(y: Float[Tensor, "models tasks draws tried ends"]) -> Float[Tensor, "tasks tried"]:
+    """The mean of the last value, all models equally likely."""
+    return y[..., -1].mean((0, 2))
+
+
 def search(
     futures: Sequence[FutureRuns],
     score: Score,
@@ -173,13 +178,13 @@ def _sweep(
 
 def climb(
     futures: Sequence[FutureRuns],
-    alpha: float,
+    alpha: "float | None",
     x: Float[Tensor, "tasks intervals"],
     steps: int,
     highest: "Float[Tensor, 'tasks'] | None" = None,
 ) -> Float[Tensor, "tasks intervals"]:
-    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value; `highest` as in `search`."""
-    order = normal_quantile(alpha)
+    """Each task's x moved up mean + Phi^-1(alpha) deviations of the final value, or its mean if alpha is None."""
+    order = 0.0 if alpha is None else normal_quantile(alpha)
 
     def score(x: Float[Tensor, "tasks intervals"]) -> Float[Tensor, "tasks"]:
         finals = torch.cat([runs.finals(x) for runs in futures], 1)

@@ -134,9 +134,10 @@ def _answers(data: Data) -> str:
 
 def _plan(data: Data) -> str:
     limited = "below the plan's rate" if data["limited"] else "the first rate of the plan"
+    statistic = "mean" if data["alpha"] is None else f"{data['alpha']:.2g}-quantile"
     return (
         f"fork {data['fork']} runs to step {data['step']:,} at {_rate(data['rate'])}, {limited} "
-        f"({_rates(data['rates'])}), which has the best {data['alpha']:.2g}-quantile of the final value, "
+        f"({_rates(data['rates'])}), which has the best {statistic} of the final value, "
         f"{format_number(data['value'])}"
     )
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from paceline.model import Normals, TraceModel, few_threads, tensor
 from paceline.settings import SearchBudget
-from paceline.strategy.future_runs import FutureRuns, climb, final_quantile, search
+from paceline.strategy.future_runs import FutureRuns, climb, final_mean, final_quantile, search
 from paceline.strategy.multitask import Space
 from paceline.traces import Trace
 
@@ -43,17 +43,21 @@ class TaskEnsemble:
         return tensor(self.models[0].encoder.future(schedule, begin).lengths)
 
     def best_continuation(
-        self, alpha: float, budget: SearchBudget, generator: torch.Generator
+        self, alpha: "float | None", budget: SearchBudget, generator: torch.Generator
     ) -> tuple[Float[Tensor, "left"], float]:
-        """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled."""
+        """The rest of the schedule with the best alpha-quantile of the final value, and that quantile, scaled.
+
+        The same of the mean if alpha is None.
+        """
+        score = final_mean if alpha is None else final_quantile(alpha)
         left, latents = len(self.lengths), self.models[0].link.latents
         futures = self._future_runs([Normals.draw(latents, budget.draws, left, generator) for _ in self.models])
         with few_threads():
-            x, _ = search(futures, final_quantile(alpha), left, budget, highest=self.highest)
+            x, _ = search(futures, score, left, budget, highest=self.highest)
             x = climb(futures, alpha, x, budget.gradient_steps, self.highest)
             with torch.no_grad():
                 finals = torch.cat([runs.finals(x) for runs in futures], 1)
-        return x[0], float(torch.quantile(finals, alpha))
+        return x[0], float(finals.mean() if alpha is None else torch.quantile(finals, alpha))
 
     def best_probe(
         self, intervals: int, budget: SearchBudget, generator: torch.Generator

@@ -37,6 +37,7 @@ from paceline.traces import Objective, Schedule, Trace
 
 FAMILY_FIELDS = ("intervals", "base", "dims", "link", "order", "summed_rate", "end_share", "at")  # what its model needs
 ALPHAS_OF_0_1_0 = (0.7, 0.3)
+OFF: dict[str, Any] = {"cold_start": False, "statistic": "quantile"}  # what journals of 0.1.0 lack
 MIN_RATE_GAP = 0.05  # between the rates of forks, in [0, 1] of the bounds
 
 
@@ -127,7 +128,7 @@ class NewTask(Strategy):
                 **{name: family[name] for name in FAMILY_FIELDS if name in family},
                 "objective": asdict(self.model.encoder.segmenter.objective),
             },
-            **{name: value for name, value in asdict(self.settings).items() if name != "cold_start" or value},
+            **{name: value for name, value in asdict(self.settings).items() if name not in OFF or value != OFF[name]},
             "probe": self.probe_intervals,
         }
 

@@ -29,7 +29,7 @@ class Continuation:
     Args:
         fork: the fork; None before the first interval.
         start: the change point from which it was planned.
-        alpha: order of the quantile.
+        alpha: order of the quantile; None for the mean.
         x: the rates.
         score: the quantile, scaled.
         value: the quantile, in the user's units.
@@ -37,7 +37,7 @@ class Continuation:
 
     fork: Fork | None
     start: int
-    alpha: float
+    alpha: float | None
     x: tuple[float, ...]
     score: float
     value: float
@@ -83,7 +83,7 @@ class RunPlanner:
             location.sample(count, generator(self.history, MODELS + start)) if average else (location.most_probable(),)
         )
         alpha, run = fork_alpha(self.settings, self.space.intervals, start, number), self._run_until(fork, start)
-        highest = self._highest(start, alpha if number else min(self.settings.alphas))  # one run has to last
+        highest = self._highest(start, alpha if number and alpha else min(self.settings.alphas))  # one run has to last
         x, score = TaskEnsemble(models, self.task, self.space, run, start, highest).best_continuation(
             alpha, replace(search, draws=search.draws * count // len(models)), generator(self.history, SEARCH + start)
         )
@@ -129,8 +129,13 @@ class RunPlanner:
         return None if trace is None else replace(trace, task=self.task)
 
 
-def fork_alpha(settings: NewTaskSettings, intervals: int, done: int, number: int = 0) -> float:
-    """The quantile that a fork maximises after so many intervals; forks after the first are spread evenly."""
+def fork_alpha(settings: NewTaskSettings, intervals: int, done: int, number: int = 0) -> float | None:
+    """The quantile that a fork maximises after so many intervals; forks after the first are spread evenly.
+
+    None if it maximises the mean.
+    """
+    if settings.statistic == "mean":
+        return None
     first, last = settings.alphas if settings.method == "dynamic" else settings.alphas[1:] * 2
     alpha = first + (last - first) * done / max(intervals - 1, 1)
     if number == 0:
