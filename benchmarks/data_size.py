@@ -12,7 +12,7 @@ loss on the other 8,000. Against:
 - random, all rows: the better of two random schedules;
 - random, 1/16: the best of 32 random schedules on 1/16 of the rows, used for all of them.
 
-Claim: lower than each of them. Rows are kept, so an interrupted benchmark continues.
+Claim: lower than each of them; missed (docs/results.md). Rows are kept, so an interrupted benchmark continues.
 """
 
 import tempfile
