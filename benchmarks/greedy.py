@@ -4,8 +4,8 @@
 least 0.2 decades apart. "greedy 0.1.0" is what it was: the same model, all rates chosen at once. `paper` is the printed
 algorithm, without our additions to its model. Bars: at least 4 of 5 rates of a decision differ, and `greedy` ends lower
 than "greedy 0.1.0" by two standard errors over all problems. Both are met, though not on each problem: it ends lower on
-quadratics and higher on digits. Part of the runs of `paper` are missing, see results/greedy.txt. The paper also says that one run, without parallel computation, ends lower
-than any constant rate: here the best of five in hindsight.
+quadratics and higher on digits. Part of the runs of `paper` are missing, see results/greedy.txt. The paper also says
+that one run, without parallel computation, ends lower than any constant rate: here the best of five in hindsight.
 
 Runs are short and have ten intervals, not the paper's twenty. Seeds are not those that settings were chosen on.
 
