@@ -37,10 +37,10 @@ browser:
 		$(ROOT) env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends chromium >/dev/null; } || \
 		echo "chromium is not installed and could not be: the tests of the page in a browser are skipped"
 
-# one thread: on problems this small, several only wait for each other; two processes, each with whole files, whose
-# tests share what is expensive (fits, a cluster), in the order of tests/conftest.py
+# one thread: on problems this small, several only wait for each other; three processes, because tests of clusters mostly
+# wait, each with whole files, whose tests share what is expensive (fits, a cluster), in the order of tests/conftest.py
 test: install browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile --no-loadscope-reorder
 
 slow: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
